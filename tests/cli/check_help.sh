@@ -38,6 +38,16 @@ for t in $tools; do
 	fi
 done
 
+# The lists of formats in the help are written by hand.
+for t in record report; do
+	known=$("$sfbpf" $t --format nosuch 1 2>&1 | sed -n 's/.*known://p')
+	missing=$([ "$known" ] || echo "no list of formats")
+	for f in $known; do
+		"$sfbpf" $t --help | grep -qw "$f" || missing="$missing $f"
+	done
+	verdict "help-formats-$t" "$missing"
+done
+
 verdict help-bash-syntax "$(bash -n "$dir/bash" 2>&1)"
 words=$(bash -c '. "$1"; COMP_WORDS=(sfbpf record --fo); COMP_CWORD=2; _sfbpf
 	echo "${COMPREPLY[*]}"' - "$dir/bash")

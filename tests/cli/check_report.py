@@ -244,7 +244,7 @@ def annotated(function, elf, build_id, offsets):
 
 
 def check_annotate(name):
-    elf, function, errors = os.path.realpath(SFBPF), "options_next", []
+    elf, function, errors = os.path.realpath(SFBPF), "options_parse", []
     try:
         address, offset, size, build_id = symbol_of(elf, function)
     except (OSError, StopIteration, TypeError, subprocess.CalledProcessError) as e:

@@ -26,18 +26,25 @@
 
 #define VERIFIER_STATS 4 /* log level: statistics only */
 
-static int fail(struct collector_error *err, int exit_code, const char *fmt, ...)
+static int fail(struct collector_error *err, enum collector_trouble trouble, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static int fail(struct collector_error *err, int exit_code, const char *fmt, ...)
+static int fail(struct collector_error *err, enum collector_trouble trouble, const char *fmt, ...)
 {
 	va_list args;
 
 	va_start(args, fmt);
 	vsnprintf(err->text, sizeof(err->text), fmt, args);
 	va_end(args);
-	err->exit_code = exit_code;
-	return exit_code;
+	err->trouble = trouble;
+	return -1;
+}
+
+static int forbid(struct collector_error *err, const char *refused)
+{
+	caps_explain(err->text, sizeof(err->text), refused);
+	err->trouble = COLLECTOR_FORBIDDEN;
+	return -1;
 }
 
 #define KERNEL_BTF "/sys/kernel/btf/vmlinux"
@@ -199,13 +206,12 @@ static int explain_load(const struct collector *c, int rc, struct collector_erro
 	char why[REFUSAL_LINE + sizeof(c->refused.program)];
 
 	if (rc == -EPERM)
-		return caps_explain(err->text, sizeof(err->text), "loading BPF programs"),
-		       err->exit_code = 3;
+		return forbid(err, "loading BPF programs");
 	if (rc == -ENOMEM)
-		return fail(err, 1, "not enough memory for the BPF maps");
+		return fail(err, COLLECTOR_FAILED, "not enough memory for the BPF maps");
 	err->refusal = c->refused;
 	refusal_text(&c->refused, why, sizeof(why));
-	return fail(err, 4,
+	return fail(err, COLLECTOR_UNSUPPORTED,
 		    "this kernel refuses %s%s (%s); 'sfbpf doctor' prints what to report, "
 		    "docs/doctor.md (\"Programs that the kernel refuses\") says what to do",
 		    c->refused.program[0] ? "the BPF program " : "the BPF programs: ", why,
@@ -218,7 +224,7 @@ static int load(struct collector *c, struct collector_error *err)
 	int rc;
 
 	if (access(KERNEL_BTF, R_OK))
-		return fail(err, 4,
+		return fail(err, COLLECTOR_UNSUPPORTED,
 			    "cannot use this kernel's BTF (" KERNEL_BTF ": %s): "
 			    "sfbpf needs a kernel built with CONFIG_DEBUG_INFO_BTF=y",
 			    strerror(errno));
@@ -377,10 +383,10 @@ static int set_up(struct collector *c, struct collector_error *err)
 	c->names = kernel_names_new(collector_ask_kernel, c, "/proc/modules");
 	if (!c->loader || !c->ring || !c->names ||
 	    collector_map_stats(c, c->skel->maps.cpu_stats, &c->cpu_stats))
-		return fail(err, 1, "cannot map the BPF maps: %s", strerror(errno));
+		return fail(err, COLLECTOR_FAILED, "cannot map the BPF maps: %s", strerror(errno));
 	if (!fill_set(bpf_map__fd(c->skel->maps.pids), o->pids, o->npids) ||
 	    !fill_set(bpf_map__fd(c->skel->maps.tids), o->tids, o->ntids))
-		return fail(err, 1, "too many process or thread ids to filter by");
+		return fail(err, COLLECTOR_FAILED, "too many process or thread ids to filter by");
 	loader_prove_files(c->loader, collector_opened_file, c);
 	add_vdso(c);
 	/* Names are those of their first sight where the kernel does not report changes. */
@@ -391,17 +397,17 @@ static int set_up(struct collector *c, struct collector_error *err)
 static int explain_events(const struct collector *c, int rc, struct collector_error *err)
 {
 	if (rc == -EACCES || rc == -EPERM)
-		return caps_explain(err->text, sizeof(err->text), "perf_event_open"),
-		       err->exit_code = 3;
+		return forbid(err, "perf_event_open");
 	if (rc == -ENOENT || rc == -EOPNOTSUPP)
 		return fail(
-			err, 4,
+			err, COLLECTOR_UNSUPPORTED,
 			"this machine has no event '%s' (virtual machines often have no hardware "
 			"counters; cpu-clock always works)",
 			c->opts.event->name);
 	if (rc == -ENODEV)
-		return fail(err, 1, "none of the chosen CPUs is online");
-	return fail(err, 1, "cannot open event '%s': %s%s", c->opts.event->name, strerror(-rc),
+		return fail(err, COLLECTOR_FAILED, "none of the chosen CPUs is online");
+	return fail(err, COLLECTOR_FAILED, "cannot open event '%s': %s%s", c->opts.event->name,
+		    strerror(-rc),
 		    rc == -EINVAL ? " (is the frequency above kernel.perf_event_max_sample_rate?)"
 				  : "");
 }
@@ -436,7 +442,7 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
 
 	*err = (struct collector_error){ 0 };
 	if (!c) {
-		fail(err, 1, "out of memory");
+		fail(err, COLLECTOR_FAILED, "out of memory");
 		return NULL;
 	}
 	c->opts = *opts;
@@ -454,9 +460,9 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
 	if (c->ncpus < 1) {
-		fail(err, 1, "cannot read the number of possible CPUs");
+		fail(err, COLLECTOR_FAILED, "cannot read the number of possible CPUs");
 	} else if (!any_cpu(opts->cpus, c->ncpus)) {
-		fail(err, 1, "none of the chosen CPUs is online");
+		fail(err, COLLECTOR_FAILED, "none of the chosen CPUs is online");
 	} else if (!load(c, err) && !set_up(c, err) && (!has_samples(c) || !open_events(c, err))) {
 		/* Needs CAP_SYS_ADMIN, which is dropped later. */
 		if (opts->count_run_time || opts->want_cost)
@@ -494,13 +500,13 @@ int collector_attach(struct collector *c, struct collector_error *err)
 				     collector_list_unmapped, c);
 	rc = loader_start(c->loader);
 	if (rc)
-		return fail(err, 1, "cannot start a thread: %s", strerror(-rc));
+		return fail(err, COLLECTOR_FAILED, "cannot start a thread: %s", strerror(-rc));
 	c->skel->links.on_exec = bpf_program__attach(c->skel->progs.on_exec);
 	if (c->opts.follow_forks) {
 		c->skel->links.on_fork = bpf_program__attach(c->skel->progs.on_fork);
 		c->skel->links.on_free = bpf_program__attach(c->skel->progs.on_free);
 		if (!c->skel->links.on_fork)
-			return fail(err, 4,
+			return fail(err, COLLECTOR_UNSUPPORTED,
 				    "this kernel cannot trace process creation "
 				    "(tp_btf/sched_process_fork)");
 	}
@@ -510,7 +516,9 @@ int collector_attach(struct collector *c, struct collector_error *err)
 			return explain_events(c, rc, err);
 	}
 	rc = c->offcpu ? attach_offcpu(c) : 0;
-	return rc ? fail(err, 4, "this kernel cannot trace its scheduler: %s", strerror(-rc)) : 0;
+	return rc ? fail(err, COLLECTOR_UNSUPPORTED, "this kernel cannot trace its scheduler: %s",
+			 strerror(-rc))
+		  : 0;
 }
 
 int collector_set_hz(struct collector *c, uint64_t hz)
@@ -598,10 +606,11 @@ int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts,
 	if (rc)
 		explain_load(c, rc, err);
 	else if ((rc = attach_offcpu(c)))
-		fail(err, 4, "this kernel cannot trace its scheduler: %s", strerror(-rc));
+		fail(err, COLLECTOR_UNSUPPORTED, "this kernel cannot trace its scheduler: %s",
+		     strerror(-rc));
 	if (rc)
 		collector_offcpu_stop(c);
-	return err->exit_code;
+	return rc ? -1 : 0;
 }
 
 int collector_offcpu_try(struct collector *c, const struct offcpu_opts *opts,

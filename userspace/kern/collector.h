@@ -71,11 +71,18 @@ struct collector_counters {
 
 struct collector;
 
-/* An error message for the user, and the documented exit code (1, 3 or 4). */
+enum collector_trouble {
+	COLLECTOR_OK,	       /* no error */
+	COLLECTOR_FAILED,      /* an error at run time */
+	COLLECTOR_FORBIDDEN,   /* a capability is missing */
+	COLLECTOR_UNSUPPORTED, /* the kernel lacks a feature */
+};
+
+/* What went wrong, and the message for the user. */
 struct collector_error {
-	int exit_code;
+	enum collector_trouble trouble;
 	char text[512];
-	struct refusal refusal; /* code 4: the refusal of the programs tried last, if any */
+	struct refusal refusal; /* unsupported: the refusal of the programs tried last, if any */
 };
 
 /* Loads everything, attaches nothing. NULL on error, with *err filled. */
@@ -99,7 +106,7 @@ void collector_look(struct collector *c, uint32_t pid);
 bool collector_add_pid(struct collector *c, uint32_t pid);
 /* Makes the kernel describe code of languages again. */
 void collector_codes_forget(struct collector *c);
-/* Starts sampling. 0, or the exit code with *err filled. */
+/* Starts sampling. 0, or -1 with *err filled. */
 int collector_attach(struct collector *c, struct collector_error *err);
 
 /* Changes the frequency. Call during sampling. 0 or -errno. */
@@ -136,7 +143,7 @@ int collector_fd(const struct collector *c);
 struct offcpu *collector_offcpu(struct collector *c);
 /*
  * Measures off-CPU time in addition to samples, from start to stop, with the same files, tables and
- * filters. collector_offcpu() is not NULL in between. 0, or the exit code with *err filled.
+ * filters. collector_offcpu() is not NULL in between. 0, or -1 with *err filled.
  */
 int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts,
 			   struct collector_error *err);

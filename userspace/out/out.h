@@ -112,8 +112,8 @@ struct out_format {
 	int (*write_recorded)(const struct out_recorded *r, FILE *f);
 };
 
-/* What is written: a report with a timeline, one without, or stacks by name. */
-enum out_source { OUT_SAMPLES, OUT_PROFILE, OUT_RECORDED };
+/* What is written: a report with a timeline, one without, stacks by name, or two sets of them. */
+enum out_source { OUT_SAMPLES, OUT_PROFILE, OUT_RECORDED, OUT_COMPARED };
 
 /* NULL: unknown, or it needs more than the source has */
 const struct out_format *out_format_named(const char *name, enum out_source source);

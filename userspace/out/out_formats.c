@@ -77,8 +77,16 @@ const struct out_format *out_format_at(size_t i)
 
 static bool takes(const struct out_format *f, enum out_source source)
 {
-	return source == OUT_SAMPLES ||
-	       (source == OUT_PROFILE ? !f->timeline : !!f->write_recorded);
+	switch (source) {
+	case OUT_SAMPLES:
+		return true;
+	case OUT_PROFILE:
+		return !f->timeline;
+	case OUT_RECORDED:
+		return f->write_recorded;
+	default:
+		return f->write_recorded && !f->binary;
+	}
 }
 
 const char *out_format_names(enum out_source source)

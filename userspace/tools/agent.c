@@ -250,14 +250,14 @@ static void keep_cpu(struct agent *a)
 	a->window.hz = (double)hz; /* correct because the window has just begun */
 }
 
-/* Symbols are what grows, and they can be read again. */
-static void keep_memory(struct agent *a)
+/* Symbols are what grows, and they can be read again. 0, or the exit code: out of memory. */
+static int keep_memory(struct agent *a)
 {
 	struct session *s = &a->session;
 	struct symbolizer *fresh;
 
 	if (++a->windows_since_reset < RESET_WINDOWS || budget_heap() <= a->cfg->memory_bytes)
-		return;
+		return 0;
 	a->windows_since_reset = 0;
 	a->values.symbols_reset++;
 	agent_log(AGENT_LOG_WARN, "above the memory limit: symbols are forgotten", "heap", "%lu",
@@ -268,7 +268,7 @@ static void keep_memory(struct agent *a)
 	fresh = symbolizer_new(s->modules);
 	if (!fresh) {
 		agent_log(AGENT_LOG_ERROR, "out of memory", NULL);
-		exit(EXIT_FAILED);
+		return EXIT_FAILED;
 	}
 	symbolizer_set_kernel_names(fresh, collector_kernel_name, s->collector);
 	symbolizer_set_reader(fresh, &s->reader, &s->paths);
@@ -276,6 +276,7 @@ static void keep_memory(struct agent *a)
 	symbolizer_set_codes(fresh, s->codes);
 	symbolizer_set_redact(fresh, (enum redact)a->cfg->redact);
 	s->symbols = fresh;
+	return 0;
 }
 
 static void publish(struct agent *a)
@@ -473,9 +474,10 @@ static int start_threads(struct agent *a)
 static int start_offcpu(struct agent *a)
 {
 	struct collector_error err;
-	int rc = a->cfg->off_cpu ? agent_offcpu_start(&a->off, &a->session, a->cfg, &err) : 0;
 
-	return rc ? complain(rc, "%s", err.text) : 0;
+	if (a->cfg->off_cpu && agent_offcpu_start(&a->off, &a->session, a->cfg, &err))
+		return session_refused(&err);
+	return 0;
 }
 
 static int start(struct agent *a)
@@ -514,11 +516,12 @@ static int start(struct agent *a)
 	return rc ? rc : start_threads(a);
 }
 
-/* Ends the window, and chooses whether the next one is sampled. */
-static void next_window(struct agent *a)
+/* Ends the window, and chooses whether the next one is sampled. 0 or the exit code. */
+static int next_window(struct agent *a)
 {
 	struct collector *c = a->session.collector;
 	bool skip = !pace_samples(a->cfg), failed = skip && collector_pause(c, true);
+	int rc;
 
 	if (skip)
 		session_poll(&a->session, 0); /* what was sampled until now is of this window */
@@ -528,10 +531,11 @@ static void next_window(struct agent *a)
 	if (failed)
 		agent_log(AGENT_LOG_ERROR, "not all CPUs could be paused or continued", NULL);
 	keep_cpu(a);
-	keep_memory(a);
+	rc = keep_memory(a);
 	a->values.cpus = a->session.cpus;
 	look_for_gaps(a);
 	publish(a);
+	return rc;
 }
 
 static int sample(struct agent *a)
@@ -559,10 +563,10 @@ static int sample(struct agent *a)
 			continue;
 		if (a->opts.once)
 			break;
-		next_window(a);
+		err = next_window(a);
 		end = session_now() + window_length(a);
 	}
-	return err ? complain(EXIT_FAILED, "reading the ring buffer: %s", strerror(-err)) : 0;
+	return err < 0 ? complain(EXIT_FAILED, "reading the ring buffer: %s", strerror(-err)) : err;
 }
 
 static void stop_threads(struct agent *a)
@@ -674,23 +678,18 @@ int agent_run(int argc, char **argv)
 	budget_return_memory();
 	rc = agent_options_parse(&a.opts, argc, argv);
 	if (rc)
-		return rc < 0 ? EXIT_OK : rc;
+		return rc;
 	if (a.opts.schema) {
 		fputs(clickhouse_schema, stdout);
 		return EXIT_OK;
 	}
 	/* Fork the servers before the configuration brings tokens into memory. */
 	rc = a.opts.check ? 0 : loader_servers_start(&a.servers);
-	if (rc) {
-		loader_servers_stop(&a.servers);
-		return complain(EXIT_FAILED, "cannot start a process: %s", strerror(-rc));
-	}
-	a.cfg = agent_options_config(&a.opts, &err);
-	if (!a.cfg) {
-		loader_servers_stop(&a.servers);
-		return complain(EXIT_USAGE, "%s", err.text);
-	}
-	if (a.opts.check)
+	if (rc)
+		rc = complain(EXIT_FAILED, "cannot start a process: %s", strerror(-rc));
+	else if (!(a.cfg = agent_options_config(&a.opts, &err)))
+		rc = complain(EXIT_USAGE, "%s", err.text);
+	else if (a.opts.check)
 		rc = agent_config_print(a.cfg, STDOUT_FILENO) ? EXIT_FAILED : EXIT_OK;
 	else
 		rc = run(&a);

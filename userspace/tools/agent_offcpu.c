@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "agent/log.h"
-#include "base/exitcode.h"
 
 #define MAX_STACKS	  8192 /* stacks in the kernel's maps at a time */
 #define MAX_WINDOW_STACKS 16384
@@ -43,18 +42,13 @@ int agent_offcpu_start(struct agent_offcpu *o, struct session *s, const struct a
 		/* Kernel threads sleep most of the time, and large machines have thousands. */
 		.user_threads = true,
 	};
-	collector_sample_fn take = s->take;
-	void *ctx = s->take_ctx;
-	int rc;
+	int rc = blocks_open(&o->blocks, s, false);
 
-	*err = (struct collector_error){ .exit_code = EXIT_FAILED, .text = "out of memory" };
-	rc = blocks_open(&o->blocks, s, false);
-	s->take = take;
-	s->take_ctx = ctx;
+	*err = (struct collector_error){ .trouble = COLLECTOR_FAILED, .text = "out of memory" };
 	o->blocks.no_info = true;
 	o->blocks.max_stacks = MAX_WINDOW_STACKS;
 	o->blocks.profile = rc ? NULL : profile_new();
-	rc = o->blocks.profile ? collector_offcpu_start(s->collector, &opts, err) : EXIT_FAILED;
+	rc = o->blocks.profile ? collector_offcpu_start(s->collector, &opts, err) : -1;
 	if (rc) {
 		profile_free(o->blocks.profile);
 		blocks_close(&o->blocks);

@@ -27,7 +27,7 @@ struct agent_offcpu {
 	struct metrics_off_cpu values;
 };
 
-/* 0, or the exit code with *err filled. */
+/* 0, or -1 with *err filled. */
 int agent_offcpu_start(struct agent_offcpu *o, struct session *s, const struct agent_config *cfg,
 		       struct collector_error *err);
 void agent_offcpu_stop(struct agent_offcpu *o);

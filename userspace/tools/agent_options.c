@@ -110,8 +110,9 @@ static const char *key_of_common(int id)
 	}
 }
 
-static int take(struct agent_options *o, int id, const char *arg)
+static int take(void *ctx, int id, const char *arg)
 {
+	struct agent_options *o = ctx;
 	const char *key = key_of_common(id);
 
 	if (key)
@@ -140,18 +141,13 @@ static int take(struct agent_options *o, int id, const char *arg)
 
 int agent_options_parse(struct agent_options *o, int argc, char **argv)
 {
-	const char *arg;
-	int id, err;
+	int err;
 
 	*o = (struct agent_options){ 0 };
 	common_opts_init(&o->common, 19);
-	while ((id = options_next(&agent_tool, argc, argv, &arg)) != -1) {
-		if (id == -2)
-			return -1;
-		err = id == '?' ? EXIT_USAGE : take(o, id, arg);
-		if (err)
-			return err < 0 ? EXIT_USAGE : err;
-	}
+	err = options_parse(&agent_tool, argc, argv, take, o);
+	if (err)
+		return err;
 	if (optind < argc)
 		return complain(EXIT_USAGE, "unexpected '%s': agent takes only options",
 				argv[optind]);

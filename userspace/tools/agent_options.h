@@ -20,7 +20,7 @@ struct agent_options {
 };
 
 int agent_run(int argc, char **argv); /* the tool; in agent.c */
-/* 0, or an exit code after printing the error; -1: --help or --version was printed. */
+/* 0, an exit code after printing the error, or OPTIONS_DONE. */
 int agent_options_parse(struct agent_options *o, int argc, char **argv);
 /* Merges defaults, file, environment and command line, and checks them. NULL with *err set. */
 struct agent_config *agent_options_config(const struct agent_options *o,

@@ -135,8 +135,9 @@ static int add_block(struct blocks *b, const struct offcpu_block *blk, bool is_s
 	return err;
 }
 
-void blocks_take(struct blocks *b, const struct sf_sample *rec)
+void blocks_take(void *blocks, const struct sf_sample *rec)
 {
+	struct blocks *b = blocks;
 	struct offcpu *off = collector_offcpu(b->session->collector);
 	const uint64_t *wakers = rec->frames + rec->n_user + rec->n_kernel;
 	struct sf_sample none;
@@ -152,11 +153,6 @@ void blocks_take(struct blocks *b, const struct sf_sample *rec)
 	for (int i = 1; i < SF_OFF_CHAIN; i++)
 		blk.before[i - 1] = offcpu_stack(off, wakers[i]);
 	add_block(b, &blk, true, &at);
-}
-
-static void take_record(void *ctx, const struct sf_sample *rec)
-{
-	blocks_take(ctx, rec);
 }
 
 static void on_block(void *ctx, const struct offcpu_block *blk)
@@ -191,8 +187,6 @@ int blocks_open(struct blocks *b, struct session *s, bool wakers)
 		blocks_close(b);
 		return -ENOMEM;
 	}
-	s->take = take_record;
-	s->take_ctx = b;
 	return 0;
 }
 

@@ -42,13 +42,10 @@ struct blocks {
 	size_t max_stacks, doubled;
 };
 
-/*
- * Receives the session's records from here on. Call it after session_open. The caller may then
- * change max_stacks. 0 or -ENOMEM.
- */
+/* Call it after session_open. The caller may then change max_stacks. 0 or -ENOMEM. */
 int blocks_open(struct blocks *b, struct session *s, bool wakers);
-/* Takes an SF_REC_BLOCK, for sessions that receive other records, too. */
-void blocks_take(struct blocks *b, const struct sf_sample *rec);
+/* Takes an SF_REC_BLOCK: a collector_sample_fn. */
+void blocks_take(void *blocks, const struct sf_sample *rec);
 /* Adds the counts since the last call to the profile. 0 or -errno. */
 int blocks_merge(struct blocks *b);
 /* Calls blocks_merge if the kernel's maps are filling up. Called between polls. */

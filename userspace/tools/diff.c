@@ -113,9 +113,8 @@ static int diff_run(int argc, char **argv)
 	if (err)
 		return err;
 	if (v.out->binary)
-		return complain(EXIT_USAGE,
-				"%s holds one profile; for two: text, folded, html, svg",
-				v.out->name);
+		return complain(EXIT_USAGE, "%s holds one profile; for two:%s", v.out->name,
+				out_format_names(OUT_COMPARED));
 	if (v.ago_ns && (n != 1 || !v.choice.since_ns))
 		return complain(EXIT_USAGE, "--ago compares two times of one directory: "
 					    "sfbpf diff --since 1h --ago 1d DIRECTORY");

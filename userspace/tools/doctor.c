@@ -418,7 +418,7 @@ static const char *how_to_report(const struct doctor *d)
 /* The off-CPU programs, which 'sfbpf record' does not need. */
 static void check_blocked(struct doctor *d, const struct selftest *t)
 {
-	if (!t->blocked.exit_code) {
+	if (!t->blocked.trouble) {
 		say(LEVEL_OK, "off-CPU", NULL, "the kernel accepts the programs for blocked time");
 		return;
 	}
@@ -431,11 +431,11 @@ static void check_unwinding(struct doctor *d)
 	struct selftest t;
 
 	selftest_run(&t);
-	if (t.error.exit_code) {
+	if (t.error.trouble) {
 		d->refused = t.error.refusal;
 		say(LEVEL_FAIL, "unwinding", how_to_report(d), "not tried: %s", t.error.text);
-		verdict(d,
-			t.error.exit_code == EXIT_PERMISSION ? EXIT_PERMISSION : EXIT_UNSUPPORTED);
+		verdict(d, t.error.trouble == COLLECTOR_FORBIDDEN ? EXIT_PERMISSION
+								  : EXIT_UNSUPPORTED);
 		return;
 	}
 	check_blocked(d, &t);
@@ -502,12 +502,10 @@ const struct tool_spec doctor_tool = {
 static int doctor_run(int argc, char **argv)
 {
 	struct doctor d = { 0 };
-	const char *arg;
-	int id;
+	int err = options_parse(&doctor_tool, argc, argv, NULL, NULL);
 
-	id = options_next(&doctor_tool, argc, argv, &arg);
-	if (id != -1)
-		return id == -2 ? EXIT_OK : EXIT_USAGE;
+	if (err)
+		return err;
 	if (optind < argc)
 		return complain(EXIT_USAGE, "unexpected '%s': doctor takes no operands",
 				argv[optind]);

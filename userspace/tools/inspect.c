@@ -51,6 +51,7 @@ enum mode { SUMMARY, JSON, ROWS, COMPARE };
 struct inspect {
 	enum mode mode;
 	unsigned int which; /* ROWS_* */
+	int modes;	    /* how many of them are given */
 };
 
 static int take_rows(struct inspect *o, const char *source)
@@ -74,28 +75,24 @@ static int take_rows(struct inspect *o, const char *source)
 	return 0;
 }
 
+static int take_option(void *ctx, int id, const char *arg)
+{
+	struct inspect *o = ctx;
+
+	o->modes++;
+	if (id == OPT_ROWS)
+		return take_rows(o, arg);
+	o->mode = id == OPT_JSON ? JSON : COMPARE;
+	return 0;
+}
+
 static int parse(struct inspect *o, int argc, char **argv)
 {
-	const char *arg;
-	int id, modes = 0, err;
+	int err = options_parse(&inspect_tool, argc, argv, take_option, o);
 
-	while ((id = options_next(&inspect_tool, argc, argv, &arg)) != -1) {
-		if (id == -2)
-			exit(EXIT_OK);
-		if (id == '?')
-			return EXIT_USAGE;
-		modes++;
-		if (id == OPT_JSON) {
-			o->mode = JSON;
-		} else if (id == OPT_COMPARE) {
-			o->mode = COMPARE;
-		} else {
-			err = take_rows(o, arg);
-			if (err)
-				return err;
-		}
-	}
-	if (modes > 1)
+	if (err)
+		return err;
+	if (o->modes > 1)
 		return complain(EXIT_USAGE, "--json, --rows and --compare exclude each other");
 	if (optind == argc)
 		return complain(EXIT_USAGE, "a FILE is missing; see 'sfbpf inspect --help'");

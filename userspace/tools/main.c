@@ -86,32 +86,41 @@ static int help_completion(const char *shell)
 	return EXIT_OK;
 }
 
+struct help {
+	bool man;
+	const char *shell; /* --completion */
+};
+
+static int help_take(void *ctx, int id, const char *arg)
+{
+	struct help *h = ctx;
+
+	if (id == OPT_MAN)
+		h->man = true;
+	else
+		h->shell = arg;
+	return 0;
+}
+
 static int help_run(int argc, char **argv)
 {
 	const struct tool_spec *tool = NULL;
-	const char *arg, *shell = NULL, *name;
-	bool man = false;
-	int id;
+	struct help h = { 0 };
+	const char *name;
+	int err = options_parse(&help_tool, argc, argv, help_take, &h);
 
-	while ((id = options_next(&help_tool, argc, argv, &arg)) != -1) {
-		if (id < 0)
-			return EXIT_OK;
-		if (id == '?')
-			return EXIT_USAGE;
-		man |= id == OPT_MAN;
-		if (id == OPT_COMPLETION)
-			shell = arg;
-	}
+	if (err)
+		return err;
 	name = optind < argc ? argv[optind++] : NULL;
 	if (name && !(tool = find_tool(name)))
 		return no_tool(name);
 	if (optind < argc)
 		return complain(EXIT_USAGE, "unexpected '%s'", argv[optind]);
-	if (shell)
-		return help_completion(shell);
-	if (man && tool)
+	if (h.shell)
+		return help_completion(h.shell);
+	if (h.man && tool)
 		help_man(tool, stdout);
-	else if (man)
+	else if (h.man)
 		help_man_overview(tools, stdout);
 	else if (tool)
 		help_text(tool, stdout);
@@ -153,6 +162,7 @@ int main(int argc, char **argv)
 	const char *slash = strrchr(argv[0] ? argv[0] : "sfbpf", '/');
 	const char *name = slash ? slash + 1 : argv[0] ? argv[0] : "sfbpf";
 	const struct tool_spec *tool;
+	int rc;
 
 	fill_descriptors();
 	libc_static_init();
@@ -169,7 +179,8 @@ int main(int argc, char **argv)
 	tool = find_tool(name);
 	if (tool) {
 		complain_as(tool->name);
-		return all_printed(tool->run(argc, argv));
+		rc = tool->run(argc, argv);
+		return all_printed(rc == OPTIONS_DONE ? EXIT_OK : rc);
 	}
 	if (!strcmp(name, "--help") || !strcmp(name, "-h")) {
 		usage(stdout);

@@ -2,16 +2,13 @@
 /* sfbpf offcpu: where threads are blocked, for how long, and which threads wake them. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/exitcode.h"
 #include "base/num.h"
-#include "tools/blocks.h"
 #include "tools/offcpu_tables.h"
-#include "tools/oneshot.h"
-#include "tools/terminal.h"
+#include "tools/run.h"
 #include "tools/tools.h"
 
 enum {
@@ -77,22 +74,13 @@ const struct tool_spec offcpu_tool = {
 		"as R. Values are microseconds. The formats are those of record.",
 	.options = options,
 	.common = true,
+	.mixed = true,
 	.without = ON_CPU,
 	.examples =
 		"  sudo sfbpf offcpu -p 1234 -o off.folded 10   one process, 10 seconds\n"
 		"  sudo sfbpf offcpu -m 1ms --state D 10        uninterruptible for 1 ms or more\n"
 		"  sudo sfbpf offcpu --wakers -- ./program arg  with the stacks that woke it\n",
 	.run = offcpu_run,
-};
-
-struct offcpu_tool {
-	struct oneshot one;
-	struct offcpu_opts opts;
-	struct blocks blocks;
-	struct session *session;
-	struct blocks_limit limit;
-	bool thin_given; /* --thin */
-	bool limited;	 /* the cost is limited, as --thin is not given */
 };
 
 static int take_states(const char *arg, uint32_t *ret)
@@ -125,9 +113,10 @@ static int take_where(const char *arg, enum offcpu_where *ret)
 	return 0;
 }
 
-static int take_option(struct offcpu_tool *t, int id, const char *arg)
+static int take_option(void *ctx, int id, const char *arg)
 {
-	struct offcpu_opts *o = &t->opts;
+	struct oneshot *r = ctx;
+	struct offcpu_opts *o = &r->off;
 	uint64_t n;
 
 	switch (id) {
@@ -142,10 +131,10 @@ static int take_option(struct offcpu_tool *t, int id, const char *arg)
 					"--period: '%s' is not a time above 0 and up to 1s", arg);
 		return 0;
 	case OPT_THIN:
-		if (num_duration(arg, NUM_US, &t->limit.thin_ns) ||
-		    t->limit.thin_ns > OFFCPU_THIN_MAX)
+		if (num_duration(arg, NUM_US, &r->limit.thin_ns) ||
+		    r->limit.thin_ns > OFFCPU_THIN_MAX)
 			return complain(EXIT_USAGE, "--thin: '%s' is not a time from 0 to 1s", arg);
-		t->thin_given = true;
+		o->want_cost_back = false; /* the cost is not limited */
 		return 0;
 	case OPT_STATE:
 		return take_states(arg, &o->states);
@@ -181,84 +170,33 @@ static int take_option(struct offcpu_tool *t, int id, const char *arg)
 					"-%c is not an option of offcpu, which measures blocks and "
 					"takes no samples",
 					id);
-		return oneshot_option(&t->one, id, arg);
+		return oneshot_option(r, id, arg);
 	}
 }
 
-static int parse(struct offcpu_tool *t, int argc, char **argv)
+static int parse(struct oneshot *r, int argc, char **argv)
 {
-	const char *arg;
-	int id, err;
+	int err = options_parse(&offcpu_tool, argc, argv, take_option, r);
 
-	while ((id = oneshot_next(&t->one, &offcpu_tool, argc, argv, &arg)) != -1) {
-		if (id == -2)
-			exit(EXIT_OK);
-		err = id == '?' ? EXIT_USAGE : take_option(t, id, arg);
-		if (err)
-			return err < 0 ? EXIT_USAGE : err;
-	}
-	if (t->opts.min_ns > t->opts.max_ns)
+	if (err)
+		return err;
+	r->command = optind < argc ? argv + optind : NULL;
+	if (r->off.min_ns > r->off.max_ns)
 		return complain(EXIT_USAGE, "-m is longer than -M, so no block can match: -m is "
 					    "the minimum, -M the maximum");
-	if (!t->opts.kernel_threads && !t->opts.user_threads)
+	if (!r->off.kernel_threads && !r->off.user_threads)
 		return complain(EXIT_USAGE, "--user-threads-only and --kernel-threads-only exclude "
 					    "each other: use one of them");
-	if (!t->opts.user_threads && !t->one.common.collect.kernel)
+	if (!r->off.user_threads && !r->common.collect.kernel)
 		return complain(EXIT_USAGE, "--kernel-threads-only and -U exclude each other: "
 					    "kernel threads have no user stacks");
-	t->one.common.collect.offcpu = &t->opts;
-	return common_opts_check(&t->one.common);
+	r->common.collect.offcpu = &r->off;
+	return common_opts_check(&r->common);
 }
 
-static int report(struct offcpu_tool *t, struct session *s)
+static void say_how(struct oneshot *r)
 {
-	struct run_stats stats;
-	char host[256] = "";
-	struct out_meta meta = { .event = "off-cpu",
-				 .host = host,
-				 .start_unix_ns = s->start_unix_ns };
-	struct out_report rep = {
-		.profile = s->profile,
-		.symbols = s->symbols,
-		.modules = s->modules,
-		.meta = &meta,
-		.stats = &stats,
-		.opts = { .by = t->one.by,
-			  .user_only = !t->one.common.collect.kernel,
-			  .kernel_only = !t->one.common.collect.user,
-			  .usec = true,
-			  .mark_idle = !strcmp(t->one.format->name, "html"),
-			  .columns = t->one.out == stdout ? terminal_columns() : 0 },
-		.wakers = t->blocks.wakers,
-	};
-	FILE *made;
-	int err;
-
-	err = oneshot_debug(&t->one, s, t->blocks.wakers);
-	if (err)
-		return err;
-	gethostname(host, sizeof(host) - 1);
-	session_stats(s, s->profile, &stats);
-	blocks_stats(&t->blocks, &stats);
-	made = oneshot_begin();
-	if (!made)
-		return EXIT_FAILED;
-	err = t->one.format->write(&rep, made);
-	if (!err && !strcmp(t->one.format->name, "text"))
-		err = offcpu_tables(&rep, &t->blocks, &t->opts, made);
-	err = oneshot_end(&t->one, made, err);
-	session_stats(s, s->profile, &stats); /* counts the symbols' own cost, too */
-	blocks_stats(&t->blocks, &stats);
-	if (!err)
-		err = oneshot_stats(&t->one, &stats);
-	if (err)
-		return err;
-	oneshot_say_result(&t->one, &stats, "blocks");
-	return 0;
-}
-
-static void say_how(const struct offcpu_tool *t, struct session *s)
-{
+	struct session *s = &r->session;
 	struct offcpu_totals totals;
 	struct collector_counters c;
 
@@ -267,23 +205,23 @@ static void say_how(const struct offcpu_tool *t, struct session *s)
 	if (c.off_no_state)
 		complain(0, "%" PRIu64 " threads are missing: out of memory for their state",
 			 c.off_no_state);
-	if (t->limit.thinnest_ns && totals.sampled_ns)
+	if (r->limit.thinnest_ns && totals.sampled_ns)
 		complain(0,
 			 "%.1f ms of blocked time are sampled, one block per %g ms or less: "
 			 "measuring all blocks would cost more than "
 			 "%g %% of the CPUs' time (--thin 0 measures all)",
-			 (double)(totals.sampled_ns + t->blocks.sampled_ns) / 1e6,
-			 (double)t->limit.thinnest_ns / 1e6, 100 * BLOCKS_COST);
-	else if (t->limit.thin_ns && totals.sampled_ns)
+			 (double)(totals.sampled_ns + r->blocks.sampled_ns) / 1e6,
+			 (double)r->limit.thinnest_ns / 1e6, 100 * BLOCKS_COST);
+	else if (r->limit.thin_ns && totals.sampled_ns)
 		complain(0,
 			 "%.1f ms of blocked time are sampled, not counted (--thin, "
 			 "--stacks)",
-			 (double)(totals.sampled_ns + t->blocks.sampled_ns) / 1e6);
-	else if (totals.sampled_ns || t->blocks.sampled_ns)
+			 (double)(totals.sampled_ns + r->blocks.sampled_ns) / 1e6);
+	else if (totals.sampled_ns || r->blocks.sampled_ns)
 		complain(0,
 			 "more than %" PRIu64
 			 " stacks: %.1f ms of blocked time are sampled, not counted (--stacks)",
-			 totals.full_at, (double)(totals.sampled_ns + t->blocks.sampled_ns) / 1e6);
+			 totals.full_at, (double)(totals.sampled_ns + r->blocks.sampled_ns) / 1e6);
 	if (totals.threads_full)
 		complain(0,
 			 "more than %" PRIu64 " threads: %" PRIu64
@@ -291,7 +229,7 @@ static void say_how(const struct offcpu_tool *t, struct session *s)
 			 totals.full_at, totals.threads_full);
 	if (totals.lost_ns)
 		complain(0, "%.1f ms of blocked time are lost", (double)totals.lost_ns / 1e6);
-	if (t->one.common.collect.verbose)
+	if (r->common.collect.verbose)
 		complain(0,
 			 "stacks are taken %s; %" PRIu64
 			 " distinct stacks, the maps were emptied %" PRIu64 " times; "
@@ -300,69 +238,39 @@ static void say_how(const struct offcpu_tool *t, struct session *s)
 			 totals.stacks, totals.generations, totals.remote ? "" : "not");
 }
 
-static int tick(void *ctx)
+static int check(struct oneshot *r)
 {
-	struct offcpu_tool *t = ctx;
-
-	if (t->limited)
-		blocks_limit_cost(&t->blocks, &t->limit);
-	return blocks_tick(&t->blocks);
-}
-
-static int run(struct offcpu_tool *t, struct session *s)
-{
-	struct offcpu_totals totals;
-	int err = oneshot_choose(&t->one);
-
-	if (!err && (t->opts.hist || t->opts.threads) && strcmp(t->one.format->name, "text"))
+	if ((r->off.hist || r->off.threads) && strcmp(r->format->name, "text"))
 		return complain(EXIT_USAGE, "--hist and --threads need --format text: they are "
 					    "tables of the text output");
-	t->opts.want_cost_back = !t->thin_given;
-	if (!err)
-		err = oneshot_prepare(&t->one);
-	if (!err)
-		err = session_open(s, &t->one.common.collect);
-	if (err)
-		return err;
-	t->session = s;
-	offcpu_totals(collector_offcpu(s->collector), &totals);
-	t->limited = !t->thin_given &&
-		     !totals.at_leave; /* a leaving thread's block has no length to sample by */
-	if (blocks_open(&t->blocks, s, t->opts.wakers))
-		return complain(EXIT_FAILED, "out of memory");
-	t->blocks.max_stacks = 4 * (size_t)t->opts.max_stacks;
-	t->blocks.period_ns = t->opts.period_ns;
-	offcpu_thin(collector_offcpu(s->collector), t->limit.thin_ns);
-	t->one.tick = tick;
-	t->one.tick_ctx = t;
-	err = oneshot_sample(&t->one, s);
-	if (err)
-		return err;
-	err = blocks_merge(&t->blocks);
-	if (err)
-		return complain(EXIT_FAILED, "reading the counts: %s", strerror(-err));
-	err = report(t, s);
-	say_how(t, s);
-	return err;
+	return 0;
+}
+
+static int append(const struct oneshot *r, const struct out_report *rep, FILE *made)
+{
+	return strcmp(r->format->name, "text") ? 0 : offcpu_tables(rep, &r->blocks, &r->off, made);
 }
 
 static int offcpu_run(int argc, char **argv)
 {
-	struct offcpu_tool t = {
-		.opts = {
+	static const struct run_hooks hooks = { .things = "blocks",
+						.check = check,
+						.append = append };
+	struct oneshot r = {
+		.off = {
 			.max_ns = UINT64_MAX, .period_ns = NUM_MS, .max_stacks = 32768,
 			.states = ~(1u << SF_OFF_R | 1u << SF_OFF_I) & ((1u << SF_OFF_STATES) - 1),
-			.kernel_threads = true, .user_threads = true,
+			.kernel_threads = true, .user_threads = true, .want_cost_back = true,
 		},
+		.event = "off-cpu",
 	};
-	struct session s = { 0 };
 	int rc;
 
-	common_opts_init(&t.one.common, 99);
-	rc = parse(&t, argc, argv);
+	common_opts_init(&r.common, 99);
+	rc = parse(&r, argc, argv);
 	if (!rc)
-		rc = run(&t, &s);
-	blocks_close(&t.blocks);
-	session_close(&s);
-	return oneshot_close(&t.one, rc);
+		rc = run_once(&r, &hooks);
+	if (r.collected)
+		say_how(&r);
+	return run_end(&r, rc);
 }

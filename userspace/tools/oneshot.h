@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared by record and offcpu: [options] [SECONDS] [-- COMMAND]. Collects until SECONDS have passed
- * or the targets ended, then writes one output and one account.
+ * Shared by record and offcpu: [options] [SECONDS] [-- COMMAND], the format, and the files of the
+ * result and the account. run.h has what happens then.
  */
 #ifndef SFBPF_TOOLS_ONESHOT_H
 #define SFBPF_TOOLS_ONESHOT_H
@@ -9,32 +9,44 @@
 #include <stdio.h>
 
 #include "out/out.h"
+#include "tools/blocks.h"
 #include "tools/command.h"
 #include "tools/options.h"
 #include "tools/progress.h"
 #include "tools/session.h"
 
-struct oneshot {
+struct oneshot { /* zeroed: empty */
+	/* The command line */
 	struct common_opts common;
 	const struct out_format *format;
-	FILE *out, *stats;
 	uint64_t duration_ns; /* 0: no limit */
 	bool system_wide;
 	bool has_times;		       /* the tool can keep the times of samples: record */
 	bool timeline;		       /* --timeline */
 	enum out_by by;		       /* --by */
-	enum out_wall wall;	       /* --wall, --state-at: record */
+	enum out_wall wall, state_at;  /* --wall and --state-at: record */
 	bool exact;		       /* --exact */
 	bool min_block;		       /* -m was given: record */
 	uint64_t min_block_ns;	       /* shortest wait on a timeline */
 	bool inlined, lines;	       /* show inlined frames, source lines (from DWARF) */
 	struct debuginfod *debuginfod; /* NULL: without --debuginfod */
-	struct allowance *allowance;   /* the session's, for debuginfod requests */
 	char **command;		       /* NULL: none */
+	struct offcpu_opts off;	       /* what common.collect.offcpu points to, if not NULL */
+
+	/* The run (run.c) */
+	const struct run_hooks *hooks;
+	FILE *out, *stats; /* the result and the account; NULL: not open */
 	struct command child;
 	struct progress progress;
-	int (*tick)(void *ctx); /* called after each poll; 0 or -errno; NULL: none */
-	void *tick_ctx;
+	struct session session;
+	struct blocks blocks; /* used if common.collect.offcpu is not NULL */
+	struct blocks_limit limit;
+	bool limited;	       /* blocks are sampled if measuring all costs too much */
+	bool collected;	       /* all counts are in the profile */
+	struct timeline times; /* times of samples and waits, if the format shows them */
+	struct slices slices;
+	const char *event; /* what the tool measures */
+	double hz;	   /* the frequency; 0: none */
 };
 
 #define ONESHOT_OPTIONS                                                                            \
@@ -54,42 +66,10 @@ struct oneshot {
 			"write the account of the run as JSON; - is standard output"               \
 	}
 
-/* Like common_opts_take, which it calls for common options. */
+/* Like common_opts_take, which it calls for common options. Takes the operand SECONDS, too. */
 int oneshot_option(struct oneshot *r, int id, const char *arg);
-/* Like options_next. Takes the operands, too; options may follow SECONDS, up to --. */
-int oneshot_next(struct oneshot *r, const struct tool_spec *tool, int argc, char **argv,
-		 const char **ret_arg);
-/*
- * Chooses the format, which a tool may then check; then, before session_open, opens the files and
- * makes the process of COMMAND, which waits until sampling begins. These and the following return
- * 0, or the exit code after printing the error.
- */
-int oneshot_choose(struct oneshot *r);
-int oneshot_prepare(struct oneshot *r);
-/*
- * Carries out --inline, --lines and --debuginfod for the frames of the session's profile and of
- * `more` (NULL: none). Call it after collecting, before the report and before any frame is named.
- */
-int oneshot_debug(struct oneshot *r, struct session *s, const struct profile *more);
-/* Collects until Ctrl-C, SECONDS, or the end of the targets or of COMMAND. The session is open. */
-int oneshot_sample(struct oneshot *r, struct session *s);
-/*
- * The output is written to the file that oneshot_begin returns; NULL, after printing the error: out
- * of memory. oneshot_end then copies it to where the user wants it, if err, of the writer, is 0. If
- * there is no room, an older result stays as it is, and this one is kept elsewhere.
- */
-FILE *oneshot_begin(void);
-int oneshot_end(struct oneshot *r, FILE *made, int err);
-/* The account, to the file of --stats if there is one. */
-int oneshot_stats(struct oneshot *r, const struct run_stats *stats);
-/* Says what was written and what was lost; things: "samples", "blocks". */
-void oneshot_say_result(const struct oneshot *r, const struct run_stats *st, const char *things);
-/* Says what is not on the timeline. */
-void oneshot_say_timeline(const struct timeline *t);
-/*
- * Closes the files. Returns rc; if that is 0, the exit code of an error of the files, or of the
- * command (see command_finish).
- */
-int oneshot_close(struct oneshot *r, int rc);
+/* These return 0, or the exit code after printing the error. */
+int oneshot_choose(struct oneshot *r); /* the format */
+int oneshot_open(struct oneshot *r);   /* the files, before session_open */
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/exitcode.h"
 #include "base/num.h"
+#include "base/result_file.h"
 #include "base/text.h"
 #include "kern/host_gaps.h"
 #include "out/out.h"
@@ -112,7 +113,7 @@ static void refuse(const struct built *b, int id, const char *arg, const char *t
 		 near.best ? "; did you mean --" : "", near.best ? near.best : "", tool);
 }
 
-int options_next(const struct tool_spec *tool, int argc, char **argv, const char **ret_arg)
+static void build_all(struct built *b, const struct tool_spec *tool)
 {
 	static const struct option_spec always[] = {
 		{ 'h', "help", NULL, NULL },
@@ -125,34 +126,49 @@ int options_next(const struct tool_spec *tool, int argc, char **argv, const char
 		{ 'g', NULL, NULL, NULL },
 		{ 0 },
 	};
-	struct built b = { .nletters = 0 };
-	int id;
 
 	if (!tool->permute) /* the options end at the first operand */
-		b.letters[b.nletters++] = '+';
-	b.letters[b.nletters++] = ':';
-	build(&b, tool_options(tool));
+		b->letters[b->nletters++] = '+';
+	b->letters[b->nletters++] = ':';
+	build(b, tool_options(tool));
 	if (tool->common) {
-		build(&b, common_options);
-		build(&b, habits);
+		build(b, common_options);
+		build(b, habits);
 	}
-	build(&b, always);
+	build(b, always);
+}
+
+int options_parse(const struct tool_spec *tool, int argc, char **argv, options_take_fn *take,
+		  void *ctx)
+{
+	struct built b = { .nletters = 0 };
+	int at, id, err = 0;
+
+	build_all(&b, tool);
 	opterr = 0;
-	id = getopt_long(argc, argv, b.letters, b.longs, NULL);
-	*ret_arg = optarg;
-	if (id == 'h') {
-		help_text(tool, stdout);
-		return -2;
+	while (!err) {
+		at = optind;
+		id = getopt_long(argc, argv, b.letters, b.longs, NULL);
+		if (id == -1 && tool->mixed && optind == at && optind < argc) {
+			err = take(ctx, OPT_OPERAND, argv[optind++]);
+		} else if (id == -1) {
+			return tool->mixed && optind > at && optind == argc
+				       ? complain(EXIT_USAGE, "no command after --")
+				       : 0;
+		} else if (id == 'h') {
+			help_text(tool, stdout);
+			err = OPTIONS_DONE;
+		} else if (id == OPT_VERSION) {
+			printf("sfbpf %s\n", SFBPF_VERSION);
+			err = OPTIONS_DONE;
+		} else if (id == '?' || id == ':') {
+			refuse(&b, id, argv[optind - 1], tool->name);
+			err = EXIT_USAGE;
+		} else {
+			err = take(ctx, id, optarg);
+		}
 	}
-	if (id == OPT_VERSION) {
-		printf("sfbpf %s\n", SFBPF_VERSION);
-		return -2;
-	}
-	if (id == '?' || id == ':') {
-		refuse(&b, id, argv[optind - 1], tool->name);
-		return '?';
-	}
-	return id;
+	return err;
 }
 
 int options_unknown_format(const char *name, const char *path, enum out_source source)
@@ -161,6 +177,7 @@ int options_unknown_format(const char *name, const char *path, enum out_source s
 		[OUT_SAMPLES] = "samples",
 		[OUT_PROFILE] = "sums without the times of samples",
 		[OUT_RECORDED] = "recorded stacks",
+		[OUT_COMPARED] = "two profiles",
 	};
 	const struct out_format *other = out_format_choose(name, path, "", OUT_SAMPLES);
 
@@ -175,6 +192,20 @@ int options_unknown_format(const char *name, const char *path, enum out_source s
 	return complain(EXIT_USAGE,
 			"the suffix of '%s' names no format; use --format, or one of:%s", path,
 			out_format_suffixes(source));
+}
+
+int options_open_output(const char *path, FILE **ret)
+{
+	const char *why;
+	int err;
+
+	*ret = stdout;
+	if (!path || !strcmp(path, "-"))
+		return 0;
+	err = result_file_open(path, ret, &why);
+	return err ? complain(EXIT_FAILED, "cannot write '%s': %s", path,
+			      why ? why : strerror(-err))
+		   : 0;
 }
 
 int options_take_once(const char *option, const char *arg, const char **ret)
@@ -347,7 +378,7 @@ int common_opts_take(struct common_opts *o, int id, const char *arg)
 	case 'g':
 		return complain(0, "-g is not needed: stacks are always recorded");
 	default:
-		return -1;
+		return EXIT_USAGE; /* an id that is in no table */
 	}
 }
 

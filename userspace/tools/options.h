@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/complain.h"
 #include "kern/collector.h"
@@ -39,7 +40,8 @@ enum { /* ids of options without a letter */
        OPT_WALL,
        OPT_STATE_AT,
        OPT_EXACT,
-       OPT_TOOL, /* the first one of a tool's own */
+       OPT_OPERAND, /* an operand of a tool that is `mixed` */
+       OPT_TOOL,    /* the first one of a tool's own */
 };
 
 /* Options common to top, record, offcpu, agent. */
@@ -63,23 +65,33 @@ struct tool_spec {
 	const struct option_spec *(*make_options)(void); /* replaces options; NULL: none */
 	bool common;					 /* also takes common_options */
 	bool permute;					 /* options may follow operands, up to -- */
+	/* Operands are taken like options, as OPT_OPERAND, up to --; a command follows it */
+	bool mixed;
 	/* Letters of common options that the tool does not take; NULL: none */
 	const char *without;
 	const char *examples; /* lines indented by two spaces */
-	/* argv[0] is the tool's name; returns an exit code */
+	/* argv[0] is the tool's name; returns an exit code, or OPTIONS_DONE */
 	int (*run)(int argc, char **argv);
 };
 
 const struct option_spec *tool_options(const struct tool_spec *tool);
 
+/* The text that --help, --version or the like asks for is printed: the tool ends with success. */
+#define OPTIONS_DONE (-1)
+
+/* Takes an option. 0; an exit code after printing the error; or OPTIONS_DONE. */
+typedef int options_take_fn(void *ctx, int id, const char *arg);
+
 /*
- * getopt_long over the tables. Returns the next option's id with *ret_arg, -1 at the end (optind is
- * then the first operand), '?' after printing an error, or -2 after printing the text for --help or
- * --version.
+ * getopt_long over the tables. Passes each option to take() until one is not 0, and returns that.
+ * 0: optind is the first operand that was not taken.
  */
-int options_next(const struct tool_spec *tool, int argc, char **argv, const char **ret_arg);
+int options_parse(const struct tool_spec *tool, int argc, char **argv, options_take_fn *take,
+		  void *ctx);
 /* Complains that out_format_choose found no format. Returns EXIT_USAGE. */
 int options_unknown_format(const char *name, const char *path, enum out_source source);
+/* Opens what -o names; NULL and - are standard output. 0 or an exit code. */
+int options_open_output(const char *path, FILE **ret);
 /* The file of an output, which may be given once. 0, or EXIT_USAGE after complaining. */
 int options_take_once(const char *option, const char *arg, const char **ret);
 /*
@@ -90,7 +102,7 @@ int options_need_host_pids(const char *what);
 /* A time whose unit is microseconds if it has none. 0, or EXIT_USAGE after complaining. */
 int options_take_time(const char *option, const char *arg, uint64_t *ret);
 void common_opts_init(struct common_opts *o, uint64_t hz);
-/* Takes a common option. 0; an exit code after printing the error; -1: not a common option. */
+/* Takes a common option. 0, or an exit code after printing the error. */
 int common_opts_take(struct common_opts *o, int id, const char *arg);
 /* Checks for contradictions and missing processes after the last option. 0 or an exit code. */
 int common_opts_check(struct common_opts *o);

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sfbpf record: profiles for a while, then writes the profile. */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/exitcode.h"
 #include "base/num.h"
 #include "out/out.h"
-#include "tools/oneshot.h"
-#include "tools/session.h"
-#include "tools/terminal.h"
+#include "tools/run.h"
 #include "tools/tools.h"
 #include "tools/wall.h"
 
@@ -51,6 +46,7 @@ const struct tool_spec record_tool = {
 		"folded elsewhere.",
 	.options = options,
 	.common = true,
+	.mixed = true,
 	.examples = "  sudo sfbpf record -o cpu.folded 10       all processes, 10 seconds\n"
 		    "  sudo sfbpf record -p 1234 -F 999 5       one process, at 999 Hz\n"
 		    "  sudo sfbpf record -- ./program arg       a program from start to end\n"
@@ -62,45 +58,6 @@ const struct tool_spec record_tool = {
 		    "                                           with times and wakers\n",
 	.run = record_run,
 };
-
-static int report(struct oneshot *r, struct session *s)
-{
-	struct run_stats stats;
-	char host[256] = "";
-	struct out_meta meta = {
-		.event = r->common.collect.event->name,
-		.hz = (double)r->common.collect.hz,
-		.host = host,
-		.start_unix_ns = s->start_unix_ns,
-	};
-	struct out_report rep = {
-		.profile = s->profile,
-		.symbols = s->symbols,
-		.modules = s->modules,
-		.meta = &meta,
-		.stats = &stats,
-		.timeline = s->timeline,
-		.slices = s->slices,
-		.opts = { .by = r->by,
-			  .user_only = !r->common.collect.kernel,
-			  .kernel_only = !r->common.collect.user,
-			  .columns = r->out == stdout ? terminal_columns() : 0 },
-	};
-	FILE *made;
-	int err;
-
-	err = oneshot_debug(r, s, NULL);
-	if (err)
-		return err;
-	gethostname(host, sizeof(host) - 1);
-	session_stats(s, s->profile, &stats);
-	made = oneshot_begin();
-	if (!made)
-		return EXIT_FAILED;
-	err = oneshot_end(r, made, r->format->write(&rep, made));
-	session_stats(s, s->profile, &stats); /* counts the symbols' own cost, too */
-	return err ? err : oneshot_stats(r, &stats);
-}
 
 static void say_work(struct session *s)
 {
@@ -116,43 +73,30 @@ static void say_work(struct session *s)
 		 (unsigned long long)c.needs);
 }
 
-static int run(struct oneshot *r, struct session *s, struct timeline *timeline,
-	       struct slices *slices)
+static void opened(struct oneshot *r)
 {
-	struct run_stats stats;
-	int err = oneshot_choose(r);
-
-	session_signals(); /* so that Ctrl-C while tables are made also ends the run cleanly */
-	if (!err)
-		err = oneshot_prepare(r);
-	if (!err)
-		err = session_open(s, &r->common.collect);
-	if (!err && r->format->threads)
-		profile_by_thread(s->profile);
-	if (!err && r->format->timeline)
-		s->timeline = timeline;
-	if (!err && r->format->slices)
-		s->slices = slices;
-	if (!err)
-		err = oneshot_sample(r, s);
-	if (!err)
-		slices_cover(slices, s->end_ns - s->start_ns);
-	timeline->start_ns = s->start_ns;
-	timeline->suspended_ns = clock_ns(CLOCK_BOOTTIME) - session_now();
-	if (!err)
-		err = report(r, s);
-	if (err)
-		return err;
-	session_stats(s, s->profile, &stats);
-	oneshot_say_result(r, &stats, "samples");
-	oneshot_say_timeline(timeline);
-	if (r->common.collect.verbose)
-		say_work(s);
-	return 0;
+	r->event = r->common.collect.event->name;
+	r->hz = (double)r->common.collect.hz;
+	if (r->format->threads)
+		profile_by_thread(r->session.profile);
+	if (r->format->slices)
+		r->session.slices = &r->slices;
 }
 
-static int take_option(struct oneshot *r, enum out_wall *state_at, int id, const char *arg)
+static void say(struct oneshot *r, const struct run_stats *st)
 {
+	(void)st;
+	run_say_timeline(r);
+	if (r->common.collect.verbose)
+		say_work(&r->session);
+}
+
+static const struct run_hooks hooks = { .things = "samples", .opened = opened, .say = say };
+
+static int take_option(void *ctx, int id, const char *arg)
+{
+	struct oneshot *r = ctx;
+
 	switch (id) {
 	case OPT_TIMELINE:
 		r->timeline = true;
@@ -167,10 +111,10 @@ static int take_option(struct oneshot *r, enum out_wall *state_at, int id, const
 		r->exact = true;
 		return 0;
 	case OPT_STATE_AT:
-		*state_at = !strcmp(arg, "leaf")   ? OUT_WALL_LEAF
-			    : !strcmp(arg, "root") ? OUT_WALL_ROOT
-						   : OUT_WALL_NONE;
-		return *state_at
+		r->state_at = !strcmp(arg, "leaf")   ? OUT_WALL_LEAF
+			      : !strcmp(arg, "root") ? OUT_WALL_ROOT
+						     : OUT_WALL_NONE;
+		return r->state_at
 			       ? 0
 			       : complain(EXIT_USAGE, "--state-at: '%s' is not leaf or root", arg);
 	default:
@@ -180,41 +124,29 @@ static int take_option(struct oneshot *r, enum out_wall *state_at, int id, const
 
 static int parse(struct oneshot *r, int argc, char **argv)
 {
-	enum out_wall state_at = OUT_WALL_NONE;
-	const char *arg;
-	int id, err;
+	int err = options_parse(&record_tool, argc, argv, take_option, r);
 
-	while ((id = oneshot_next(r, &record_tool, argc, argv, &arg)) != -1) {
-		if (id == -2)
-			exit(EXIT_OK);
-		err = id == '?' ? EXIT_USAGE : take_option(r, &state_at, id, arg);
-		if (err)
-			return err < 0 ? EXIT_USAGE : err;
-	}
-	if (r->wall == OUT_WALL_NONE && (state_at || r->exact || r->min_block))
+	if (err)
+		return err;
+	r->command = optind < argc ? argv + optind : NULL;
+	if (r->wall == OUT_WALL_NONE && (r->state_at || r->exact || r->min_block))
 		return complain(EXIT_USAGE, "%s needs --wall",
-				state_at   ? "--state-at"
-				: r->exact ? "--exact"
-					   : "-m");
-	if (r->wall && state_at)
-		r->wall = state_at;
+				r->state_at ? "--state-at"
+				: r->exact  ? "--exact"
+					    : "-m");
+	if (r->wall && r->state_at)
+		r->wall = r->state_at;
 	return common_opts_check(&r->common);
 }
 
 static int record_run(int argc, char **argv)
 {
 	struct oneshot r = { .has_times = true, .min_block_ns = NUM_MS };
-	struct timeline timeline = { 0 };
-	struct slices slices = { 0 };
-	struct session s = { 0 };
 	int rc;
 
 	common_opts_init(&r.common, 99);
 	rc = parse(&r, argc, argv);
 	if (!rc)
-		rc = r.wall ? wall_run(&r, &s, &timeline) : run(&r, &s, &timeline, &slices);
-	session_close(&s);
-	timeline_free(&timeline);
-	slices_free(&slices);
-	return oneshot_close(&r, rc);
+		rc = run_once(&r, r.wall ? &wall_hooks : &hooks);
+	return run_end(&r, rc);
 }

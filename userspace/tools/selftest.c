@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "base/exitcode.h"
 #include "base/num.h"
 #include "kern/collector.h"
 #include "prof/profile.h"
@@ -157,10 +156,9 @@ static uint64_t allowed_hz(void)
 static int record(struct collector *c, struct judge *j, struct collector_error *err)
 {
 	uint64_t start = session_now(), ms = 0;
-	int rc = collector_attach(c, err);
 
-	if (rc)
-		return rc;
+	if (collector_attach(c, err))
+		return -1;
 	for (; ms < RUN_MS || (j->result->judged < ENOUGH && ms < RUN_MAX_MS);
 	     ms = (session_now() - start) / NUM_MS)
 		collector_poll(c, 20, judge_sample, j);
@@ -203,7 +201,7 @@ void selftest_run(struct selftest *ret)
 		.table_bytes = 64ull << 20,
 		.servers = &servers,
 	};
-	struct collector_error err = { .exit_code = EXIT_FAILED, .text = "out of memory" };
+	struct collector_error err = { .trouble = COLLECTOR_FAILED, .text = "out of memory" };
 	const struct offcpu_opts blocked = {
 		.states = ~0u,
 		.max_stacks = 1024,
@@ -219,7 +217,7 @@ void selftest_run(struct selftest *ret)
 	if (!c) {
 		ret->error = err;
 	} else if (pthread_create(&thread, NULL, burn, NULL)) {
-		ret->error = (struct collector_error){ .exit_code = EXIT_FAILED,
+		ret->error = (struct collector_error){ .trouble = COLLECTOR_FAILED,
 						       .text = "cannot start a thread" };
 	} else {
 		if (wait_for_chain(&j) && record(c, &j, &err))
@@ -227,7 +225,7 @@ void selftest_run(struct selftest *ret)
 		stop = true;
 		pthread_join(thread, NULL);
 	}
-	if (!ret->error.exit_code) {
+	if (!ret->error.trouble) {
 		name_reason(&j);
 		collector_offcpu_try(c, &blocked, &ret->blocked);
 	}

@@ -9,7 +9,7 @@
 #include "kern/collector.h"
 
 struct selftest {
-	struct collector_error error;	/* exit_code not 0: recording failed */
+	struct collector_error error;	/* trouble not 0: recording failed */
 	struct collector_error blocked; /* error of the off-CPU programs, if recording worked */
 	char text[512];			/* the most common reason for a wrong stack */
 	unsigned int early;		/* samples taken before the tables were loaded */

@@ -82,8 +82,10 @@ struct serve {
 	pthread_t reader;
 };
 
-static int take_option(struct serve *s, int id, const char *arg)
+static int take_option(void *ctx, int id, const char *arg)
 {
+	struct serve *s = ctx;
+
 	switch (id) {
 	case OPT_LISTEN:
 		s->listen = arg;
@@ -107,16 +109,10 @@ static int take_option(struct serve *s, int id, const char *arg)
 
 static int parse(struct serve *s, int argc, char **argv)
 {
-	const char *arg;
-	int id, err;
+	int err = options_parse(&serve_tool, argc, argv, take_option, s);
 
-	while ((id = options_next(&serve_tool, argc, argv, &arg)) != -1) {
-		if (id == -2)
-			exit(EXIT_OK);
-		err = id == '?' ? EXIT_USAGE : take_option(s, id, arg);
-		if (err)
-			return err;
-	}
+	if (err)
+		return err;
 	if (argc - optind != 1)
 		return complain(EXIT_USAGE, "%s; usage: sfbpf %s",
 				argc == optind ? "a directory or URL is missing"

@@ -106,14 +106,12 @@ void session_name_process(struct session *s, struct profile *p, const struct sf_
 		profile_name_process(p, rec->pid, process_names_get(s->names, rec));
 }
 
-static void add_to_profile(void *ctx, const struct sf_sample *sample)
+void session_add(struct session *s, const struct sf_sample *sample, const struct profile_times *t)
 {
-	const struct profile_times once = { .count = 1, .weight = sample->weight };
-	struct session *s = ctx;
 	size_t stack;
 
 	session_name_process(s, s->profile, sample);
-	if (profile_add_times(s->profile, session_see(s, sample), &once, &stack)) {
+	if (profile_add_times(s->profile, session_see(s, sample), t, &stack)) {
 		s->dropped++;
 		return;
 	}
@@ -125,6 +123,11 @@ static void add_to_profile(void *ctx, const struct sf_sample *sample)
 			   stack);
 }
 
+static void add_sample(void *ctx, const struct sf_sample *sample)
+{
+	session_add(ctx, sample, &(struct profile_times){ .count = 1, .weight = sample->weight });
+}
+
 /* The uid of the user who started the program, also through sudo. */
 static uint32_t caller(void)
 {
@@ -132,6 +135,18 @@ static uint32_t caller(void)
 	gid_t gid;
 
 	return result_file_caller(&uid, &gid) ? uid : getuid();
+}
+
+int session_refused(const struct collector_error *why)
+{
+	static const enum exitcode codes[] = {
+		[COLLECTOR_OK] = EXIT_OK,
+		[COLLECTOR_FAILED] = EXIT_FAILED,
+		[COLLECTOR_FORBIDDEN] = EXIT_PERMISSION,
+		[COLLECTOR_UNSUPPORTED] = EXIT_UNSUPPORTED,
+	};
+
+	return complain((int)codes[why->trouble], "%s", why->text);
 }
 
 int session_open(struct session *s, const struct collector_opts *opts)
@@ -170,7 +185,7 @@ int session_open(struct session *s, const struct collector_opts *opts)
 	with_servers.codes = s->codes;
 	s->collector = collector_new(&with_servers, s->modules, &why);
 	if (!s->collector)
-		return complain(why.exit_code, "%s", why.text);
+		return session_refused(&why);
 	symbolizer_set_kernel_names(s->symbols, collector_kernel_name, s->collector);
 	symbolizer_set_reader(s->symbols, &s->reader, &s->paths);
 	symbolizer_set_codes(s->symbols, s->codes);
@@ -209,9 +224,8 @@ int session_start(struct session *s)
 		rc = caps_keep_needed(s->more_caps);
 	if (rc)
 		return complain(EXIT_FAILED, "giving up privileges: %s", strerror(-rc));
-	rc = collector_attach(s->collector, &err);
-	if (rc)
-		return complain(rc, "%s", err.text);
+	if (collector_attach(s->collector, &err))
+		return session_refused(&err);
 	s->start_ns = session_now();
 	s->start_unix_ns = clock_ns(CLOCK_REALTIME);
 	return 0;
@@ -236,7 +250,7 @@ int session_poll(struct session *s, int timeout_ms)
 	follow_cpus(s);
 	worker_rest(&s->reader.worker);
 	worker_rest(&s->paths.worker);
-	err = collector_poll(s->collector, timeout_ms, s->take ? s->take : add_to_profile,
+	err = collector_poll(s->collector, timeout_ms, s->take ? s->take : add_sample,
 			     s->take ? s->take_ctx : s);
 	s->polled_ns = now;
 	return err;

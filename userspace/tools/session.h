@@ -37,7 +37,7 @@ struct session {
 	uint64_t dropped;	     /* samples dropped because memory ran out */
 	struct timeline *timeline;   /* takes the time of each sample in the profile; NULL: none */
 	struct slices *slices;	     /* takes these times coarsely; NULL: none */
-	collector_sample_fn take;    /* replaces profile_add; NULL: none */
+	collector_sample_fn take;    /* replaces session_add; NULL: none */
 	void *take_ctx;
 	/*
 	 * Capabilities (PRIVS_CAP) that the tool needs after session_start in addition to
@@ -50,6 +50,8 @@ struct session {
 	size_t nprograms;
 };
 
+/* Prints why the collector failed. Returns the exit code. */
+int session_refused(const struct collector_error *why);
 /* Loads BPF and preloads tables. 0, or the exit code after printing the error. */
 int session_open(struct session *s, const struct collector_opts *opts);
 /* Drops all privileges that are no longer needed, then starts sampling. */
@@ -64,6 +66,8 @@ int session_thread_link(void *session, uint32_t pid, const struct sf_thread_link
  * sample to count, valid until the next call.
  */
 const struct sf_sample *session_see(struct session *s, const struct sf_sample *sample);
+/* Counts a sample in the profile and on what shows its time. */
+void session_add(struct session *s, const struct sf_sample *sample, const struct profile_times *t);
 /* Names the record's process in p. */
 void session_name_process(struct session *s, struct profile *p, const struct sf_sample *rec);
 /*

@@ -180,7 +180,7 @@ static int add_label(struct view *v, const char *option, const char *name, const
 }
 
 /*
- * "NAME=VALUE" of the command line, which is cut in two: getopt's optarg, as options_next gives a
+ * Cuts "NAME=VALUE" of the command line in two. arg is getopt's optarg, as options_parse passes a
  * constant. False: it is something else.
  */
 static bool cut_label(char *arg, const char **ret_name, const char **ret_value)
@@ -211,8 +211,10 @@ static int take_against(struct view *v, const char *arg)
 	return complain(EXIT_USAGE, "--against: '%s' is not NAME=VALUE", arg);
 }
 
-static int take_option(struct view *v, int id, const char *arg)
+static int take_option(void *ctx, int id, const char *arg)
 {
+	struct view *v = ctx;
+
 	switch (id) {
 	case 'o':
 		return options_take_once("-o", arg, &v->output);
@@ -273,16 +275,10 @@ static bool any_url(int argc, char **argv)
 int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **argv, int min,
 	       int max)
 {
-	const char *arg;
-	int id, err;
+	int err = options_parse(spec, argc, argv, take_option, v);
 
-	while ((id = options_next(spec, argc, argv, &arg)) != -1) {
-		if (id == -2)
-			exit(EXIT_OK);
-		err = id == '?' ? EXIT_USAGE : take_option(v, id, arg);
-		if (err)
-			return err;
-	}
+	if (err)
+		return err;
 	if (argc - optind < min)
 		return complain(EXIT_USAGE, "a file is missing; usage: sfbpf %s", spec->usage);
 	if (argc - optind > max)
@@ -353,8 +349,7 @@ int view_write(struct view *v)
 	bool to_stdout = !v->output || !strcmp(v->output, "-");
 	const struct html_meta meta = html_meta_of(v);
 	uint64_t max = FOLDED_SPARE + FOLDED_A_BYTE * v->bytes;
-	const char *why = NULL;
-	FILE *f = stdout, *made;
+	FILE *f, *made;
 	int err;
 
 	text.meta = v->before ? NULL : &meta;
@@ -362,12 +357,9 @@ int view_write(struct view *v)
 		return complain(EXIT_USAGE,
 				"%s is a binary format and not written to a terminal: use -o FILE",
 				v->out->name);
-	if (!to_stdout) {
-		err = result_file_open(v->output, &f, &why);
-		if (err)
-			return complain(EXIT_FAILED, "cannot write '%s': %s", v->output,
-					why ? why : strerror(-err));
-	}
+	err = options_open_output(v->output, &f);
+	if (err)
+		return err;
 	made = result_file_stage();
 	err = made ? v->out->write_recorded(&(struct out_recorded){ &v->stacks, &meta, &text, max },
 					    made)

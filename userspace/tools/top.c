@@ -64,8 +64,20 @@ const struct tool_spec top_tool = {
 
 /* ---- Options ---- */
 
-static int take(struct top *t, int id, const char *arg)
+static void print_keys(void)
 {
+	const struct binding *b;
+	char keys[64];
+
+	for (size_t i = 0; (b = keys_at(i)); i++)
+		if (b->help)
+			printf("%-15s %s\n", keys_text(b, keys, sizeof(keys)), b->help);
+}
+
+static int take(void *ctx, int id, const char *arg)
+{
+	struct top *t = ctx;
+
 	switch (id) {
 	case 'b':
 		t->batch = true;
@@ -104,37 +116,20 @@ static int take(struct top *t, int id, const char *arg)
 			return complain(EXIT_USAGE, "--color: '%s' is not auto, always or never",
 					arg);
 		return 0;
+	case OPT_KEYS:
+		print_keys();
+		return OPTIONS_DONE;
 	default:
 		return common_opts_take(&t->common, id, arg);
 	}
 }
 
-static void print_keys(void)
-{
-	const struct binding *b;
-	char keys[64];
-
-	for (size_t i = 0; (b = keys_at(i)); i++)
-		if (b->help)
-			printf("%-15s %s\n", keys_text(b, keys, sizeof(keys)), b->help);
-}
-
 static int parse(struct top *t, int argc, char **argv)
 {
-	const char *arg;
-	int id, err;
+	int err = options_parse(&top_tool, argc, argv, take, t);
 
-	while ((id = options_next(&top_tool, argc, argv, &arg)) != -1) {
-		if (id == -2)
-			exit(EXIT_OK);
-		if (id == OPT_KEYS) {
-			print_keys();
-			exit(EXIT_OK);
-		}
-		err = id == '?' ? EXIT_USAGE : take(t, id, arg);
-		if (err)
-			return err < 0 ? EXIT_USAGE : err;
-	}
+	if (err)
+		return err;
 	if (optind < argc)
 		return complain(EXIT_USAGE, "unexpected '%s'", argv[optind]);
 	if (t->common.format && !strcmp(t->common.format, "json"))
@@ -225,15 +220,11 @@ static void on_record(void *ctx, const struct sf_sample *rec)
 {
 	struct profile_times once = { .count = 1, .weight = rec->weight, .cpu1 = rec->cpu + 1 };
 	struct top *t = ctx;
-	struct session *s = &t->session;
 
-	if (rec->type == SF_REC_BLOCK) {
+	if (rec->type == SF_REC_BLOCK)
 		top_offcpu_record(t, rec);
-		return;
-	}
-	session_name_process(s, s->profile, rec);
-	if (profile_add_times(s->profile, session_see(s, rec), &once, NULL))
-		s->dropped++;
+	else
+		session_add(&t->session, rec, &once);
 }
 
 static int start(struct top *t)
@@ -358,19 +349,13 @@ static int run_batch(struct top *t)
 
 static int open_output(struct top *t)
 {
-	const char *path = t->common.output;
+	int err = options_open_output(t->common.output, &t->out);
 
-	const char *why = NULL;
-	int err;
-
-	t->out = stdout;
-	if (!path || !strcmp(path, "-"))
-		return 0;
-	err = result_file_open(path, &t->out, &why);
-	if (!err)
-		err = result_file_begin(t->out);
-	return err ? complain(EXIT_FAILED, "cannot write '%s': %s", path,
-			      why ? why : strerror(-err))
+	if (err || t->out == stdout)
+		return err;
+	err = result_file_begin(t->out);
+	return err ? complain(EXIT_FAILED, "cannot write '%s': %s", t->common.output,
+			      strerror(-err))
 		   : 0;
 }
 

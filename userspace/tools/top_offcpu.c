@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/exitcode.h"
 #include "base/num.h"
 #include "tools/top.h"
 
@@ -33,7 +32,7 @@ static void read_counters(const struct top *t, struct live_counters *ret)
 		ret->lost[i] += c.lost[i];
 }
 
-/* 0, or the exit code with *err filled. */
+/* 0, or -1 with *err filled. */
 static int collect(struct top *t, struct collector_error *err)
 {
 	t->off.opts = (struct offcpu_opts){
@@ -59,9 +58,6 @@ static void stop_collecting(struct top *t)
 
 static int make(struct top *t)
 {
-	collector_sample_fn take = t->session.take;
-	void *ctx = t->session.take_ctx;
-
 	if (!t->off.live)
 		t->off.live = live_new();
 	if (!t->off.blocks.profile) {
@@ -69,8 +65,6 @@ static int make(struct top *t)
 			return -ENOMEM;
 		t->off.blocks.no_info = true;
 		t->off.blocks.profile = profile_new();
-		t->session.take = take;
-		t->session.take_ctx = ctx;
 	}
 	return t->off.live && t->off.blocks.profile ? 0 : -ENOMEM;
 }
@@ -78,12 +72,10 @@ static int make(struct top *t)
 static int begin(struct top *t, struct collector_error *err)
 {
 	struct live_counters now;
-	int rc;
 
-	*err = (struct collector_error){ .text = "out of memory" };
-	rc = make(t) ? EXIT_FAILED : collect(t, err);
-	if (rc)
-		return rc;
+	*err = (struct collector_error){ .trouble = COLLECTOR_FAILED, .text = "out of memory" };
+	if (make(t) || collect(t, err))
+		return -1;
 	t->off.on = true;
 	t->off.thin_ns = 0;
 	profile_reset(t->off.blocks.profile);
@@ -97,9 +89,8 @@ static int begin(struct top *t, struct collector_error *err)
 int top_offcpu_start(struct top *t)
 {
 	struct collector_error err;
-	int rc = begin(t, &err);
 
-	return rc ? complain(rc, "%s", err.text) : 0;
+	return begin(t, &err) ? session_refused(&err) : 0;
 }
 
 static void end(struct top *t)

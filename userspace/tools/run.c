@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/run.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/exitcode.h"
+#include "base/num.h"
+#include "base/result_file.h"
+#include "base/text.h"
+#include "sym/debuginfod.h"
+#include "tools/command_files.h"
+#include "tools/terminal.h"
+#include "worker/privs.h"
+
+#define POLL_MS	      100
+#define FIRST_LOOK_MS 5
+#define LAST_LOOK_MS  2000
+
+/* ---- Before sampling ---- */
+
+/* Opens the files, and makes the process of COMMAND, which waits until sampling begins. */
+static int prepare(struct oneshot *r)
+{
+	struct collector_opts *o = &r->common.collect;
+	bool only_command = r->command && !r->system_wide;
+	int err = only_command ? options_need_host_pids("a command") : 0;
+
+	if (!err)
+		err = oneshot_open(r);
+	if (err)
+		return err;
+	/* The command is forked before session_open raises the priority, which it would inherit. */
+	if (r->command && command_prepare(&r->child, r->command))
+		return complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
+	o->follow_forks |= only_command;
+	o->count_run_time = r->common.stats != NULL;
+	o->want_cgroup = r->by == OUT_BY_CONTAINER || r->format->cgroups;
+	return 0;
+}
+
+static int open_blocks(struct oneshot *r)
+{
+	struct offcpu *off = collector_offcpu(r->session.collector);
+	struct offcpu_totals totals;
+
+	if (blocks_open(&r->blocks, &r->session, r->off.wakers))
+		return complain(EXIT_FAILED, "out of memory");
+	r->session.take = blocks_take;
+	r->session.take_ctx = &r->blocks;
+	r->blocks.max_stacks = 4 * (size_t)r->off.max_stacks;
+	r->blocks.period_ns = r->off.period_ns;
+	offcpu_totals(off, &totals);
+	/* The block of a leaving thread has no length to sample by. */
+	r->limited = r->off.want_cost_back && !totals.at_leave;
+	offcpu_thin(off, r->limit.thin_ns);
+	return 0;
+}
+
+static int open_session(struct oneshot *r)
+{
+	struct session *s = &r->session;
+	int err = session_open(s, &r->common.collect);
+
+	if (!err && r->common.collect.offcpu)
+		err = open_blocks(r);
+	if (!err && r->format->timeline)
+		s->timeline = &r->times;
+	if (!err && r->hooks->opened)
+		r->hooks->opened(r);
+	return err;
+}
+
+/* ---- Sampling ---- */
+
+/* Loads tables without which the command's first samples are incomplete. */
+static void preload(struct session *s, char *const *argv)
+{
+	struct command_files files;
+
+	if (!command_files_start(&files, argv))
+		collector_preload_range(s->collector, (uint32_t)files.pid, (uintptr_t)files.room,
+					files.room_len);
+	command_files_end(&files);
+}
+
+/* Starts sampling, then the command. */
+static int start(struct oneshot *r)
+{
+	struct session *s = &r->session;
+	int err;
+
+	/* CAP_KILL serves to end the command after SECONDS, even if it changed its user. */
+	if (r->command)
+		s->more_caps |= PRIVS_CAP(CAP_KILL);
+	/* The reader of DWARF takes the owner's user id and changes its root to the file's. */
+	if (r->inlined || r->lines)
+		s->more_caps |= PRIVS_CAP(CAP_SETUID) | PRIVS_CAP(CAP_SETGID) |
+				PRIVS_CAP(CAP_SYS_CHROOT);
+	session_warn_host();
+	err = session_start(s);
+	if (err)
+		return err;
+	if (r->command && command_go(&r->child))
+		return complain(EXIT_FAILED, "cannot run '%s': %s", r->command[0], strerror(errno));
+	progress_begin(&r->progress, &r->common, r->command ? r->command[0] : NULL, r->duration_ns);
+	return 0;
+}
+
+/* Whether any of the targets of -p or -t still runs. */
+static bool targets_alive(const struct collector_opts *o)
+{
+	char path[64];
+
+	if (!o->npids && !o->ntids)
+		return true;
+	for (size_t i = 0; i < o->npids + o->ntids; i++) {
+		snprintf(path, sizeof(path), "/proc/%u",
+			 i < o->npids ? o->pids[i] : o->tids[i - o->npids]);
+		if (!access(path, F_OK))
+			return true;
+	}
+	return false;
+}
+
+/* Whether SECONDS, the command or the targets have ended; otherwise how long to wait for samples */
+static bool ended(struct oneshot *r, uint64_t *look_ns, int *ret_wait_ms)
+{
+	uint64_t run_ns = session_now() - r->session.start_ns;
+
+	*ret_wait_ms = POLL_MS;
+	if (r->duration_ns) {
+		if (run_ns >= r->duration_ns)
+			return true;
+		if ((r->duration_ns - run_ns) / NUM_MS < POLL_MS)
+			*ret_wait_ms = (int)((r->duration_ns - run_ns) / NUM_MS) + 1;
+	}
+	/* Find the command's libraries early: its first block may last for long. */
+	if (run_ns >= *look_ns) {
+		collector_look(r->session.collector, (uint32_t)r->child.pid);
+		*look_ns = *look_ns < LAST_LOOK_MS * NUM_MS ? *look_ns * 2 : UINT64_MAX;
+	} else if ((*look_ns - run_ns) / NUM_MS < (uint64_t)*ret_wait_ms) {
+		*ret_wait_ms = (int)((*look_ns - run_ns) / NUM_MS) + 1;
+	}
+	return r->command ? command_ended(&r->child) : !targets_alive(&r->common.collect);
+}
+
+/* Called between polls: 0 or -errno. */
+static int tick_blocks(struct oneshot *r)
+{
+	if (r->limited)
+		blocks_limit_cost(&r->blocks, &r->limit);
+	if (r->off.singles)
+		blocks_singles(&r->blocks, &r->times, false);
+	return blocks_tick(&r->blocks);
+}
+
+static int sample(struct oneshot *r)
+{
+	uint64_t look_ns = r->command ? FIRST_LOOK_MS * NUM_MS : UINT64_MAX;
+	struct session *s = &r->session;
+	int wait_ms, err = start(r);
+
+	while (!err && !session_stopped() && !ended(r, &look_ns, &wait_ms)) {
+		err = session_poll(s, wait_ms);
+		if (!err && r->common.collect.offcpu)
+			err = tick_blocks(r);
+		if (err)
+			return complain(EXIT_FAILED, "reading samples: %s", strerror(-err));
+		session_sweep(s, NULL, NULL);
+		progress_tick(&r->progress, s);
+	}
+	return err;
+}
+
+static int collect(struct oneshot *r)
+{
+	struct session *s = &r->session;
+	int err;
+
+	if (r->command) {
+		if (!r->system_wide && !collector_add_pid(s->collector, (uint32_t)r->child.pid))
+			return complain(EXIT_FAILED, "cannot follow process %d", r->child.pid);
+		preload(s, r->command);
+	}
+	err = sample(r);
+	progress_clear(&r->progress);
+	session_stop(s);
+	if (r->command)
+		command_finish(&r->child, r->command[0], session_stopped());
+	return err;
+}
+
+/* ---- After sampling ---- */
+
+/* Adds what the kernel has counted. */
+static int take_rest(struct oneshot *r)
+{
+	struct session *s = &r->session;
+	struct offcpu_totals totals;
+	int err = 0;
+
+	if (r->off.singles) {
+		blocks_singles(&r->blocks, &r->times, true);
+		offcpu_totals(collector_offcpu(s->collector), &totals);
+		r->times.missing += totals.singles_lost;
+	}
+	if (s->slices)
+		slices_cover(s->slices, s->end_ns - s->start_ns);
+	r->times.start_ns = s->start_ns;
+	r->times.suspended_ns = clock_ns(CLOCK_BOOTTIME) - session_now();
+	if (r->common.collect.offcpu)
+		err = blocks_merge(&r->blocks);
+	if (!err && r->hooks->collected)
+		err = r->hooks->collected(r);
+	if (err)
+		return complain(EXIT_FAILED, "reading the counts: %s", strerror(-err));
+	r->collected = true;
+	return 0;
+}
+
+static void say_failed(void *ctx, const struct module *m, int err)
+{
+	const char *name = m->name ? m->name : "a file";
+	char clean[PATH_MAX];
+
+	(void)ctx;
+	text_clean(clean, sizeof(clean), name, strlen(name), 0);
+	complain(0, "the debug information of %s could not be read completely: %s", clean,
+		 err == -ETIMEDOUT ? "it takes too long" : "it is damaged, or too large");
+}
+
+/* The user chose the servers, so the time they take does not count. */
+static int fetch(void *ctx, const uint8_t *build_id, size_t len)
+{
+	struct oneshot *r = ctx;
+	int fd;
+
+	allowance_hold(&r->session.allowance);
+	fd = debuginfod_fetch(r->debuginfod, build_id, len);
+	allowance_go_on(&r->session.allowance);
+	return fd;
+}
+
+/*
+ * Carries out --inline, --lines and --debuginfod, before any frame is named. The wakers on the
+ * timeline of --wall are named without it.
+ */
+static int read_debug(struct oneshot *r)
+{
+	struct symbolizer_debug opts = { .inlined = r->inlined,
+					 .lines = r->lines,
+					 .failed = say_failed,
+					 .stopped = session_skipped };
+	struct session *s = &r->session;
+	uint64_t start = session_now();
+	unsigned int files = 0;
+	int err;
+
+	if (r->debuginfod || r->inlined || r->lines)
+		session_may_skip();
+	if (r->debuginfod)
+		symbolizer_set_fetch(s->symbols, &(struct debug_fetch){ fetch, r });
+	if (!r->inlined && !r->lines)
+		return 0;
+	err = profile_want_debug(s->profile, s->symbols);
+	if (!err && r->blocks.wakers && !r->common.collect.wall)
+		err = profile_want_debug(r->blocks.wakers, s->symbols);
+	if (!err)
+		err = symbolizer_read_debug(s->symbols, &opts, &files);
+	if (err)
+		return complain(EXIT_FAILED, "reading debug information: %s", strerror(-err));
+	if (session_skipped())
+		complain(0, "interrupted: inlined functions and lines are shown "
+			    "for some files only");
+	if (!r->common.collect.verbose)
+		return 0;
+	complain(0, "debug information of %u files, read in %.1f s", files,
+		 (double)(session_now() - start) / 1e9);
+	return 0;
+}
+
+static void count(struct oneshot *r, struct run_stats *st)
+{
+	session_stats(&r->session, r->session.profile, st);
+	if (r->common.collect.offcpu)
+		blocks_stats(&r->blocks, st);
+}
+
+/* Where there may be room for what could not be written */
+static void keep(const struct oneshot *r, FILE *made)
+{
+	const char *const dirs[] = { getenv("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm" };
+	const char *suffix = r->format->suffixes[0] ? r->format->suffixes[0] : "";
+	char path[PATH_MAX];
+	FILE *f;
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		if (!dirs[i] ||
+		    snprintf(path, sizeof(path), "%s/sfbpf-%d%s", dirs[i], (int)getpid(), suffix) >=
+			    (int)sizeof(path) ||
+		    result_file_create(path, &f))
+			continue;
+		if (!result_file_fill(f, made) && !fclose(f)) {
+			complain(0, "what was recorded is in %s", path);
+			return;
+		}
+		unlink(path);
+	}
+	complain(0, "what was recorded is lost: there is no room for it in $TMPDIR, /tmp, "
+		    "/var/tmp or /dev/shm");
+}
+
+/*
+ * Writes the result; *st is the account until then. It is made in memory first: if there is no room
+ * for it, an older result stays as it is, and this one is kept elsewhere.
+ */
+static int write_result(struct oneshot *r, const struct run_stats *st)
+{
+	const struct collector_opts *o = &r->common.collect;
+	struct session *s = &r->session;
+	char host[256] = "";
+	struct out_meta meta = {
+		.event = r->event, .hz = r->hz, .host = host, .start_unix_ns = s->start_unix_ns
+	};
+	struct out_report rep = {
+		.profile = s->profile,
+		.symbols = s->symbols,
+		.modules = s->modules,
+		.meta = &meta,
+		.stats = st,
+		.timeline = s->timeline,
+		.slices = s->slices,
+		.wakers = r->blocks.wakers,
+		.opts = { .by = r->by,
+			  .wall = r->format->timeline ? OUT_WALL_NONE : r->wall,
+			  .user_only = !o->kernel,
+			  .kernel_only = !o->user,
+			  .usec = o->offcpu != NULL,
+			  .mark_idle = o->offcpu && !o->wall && !strcmp(r->format->name, "html"),
+			  .columns = r->out == stdout ? terminal_columns() : 0 },
+	};
+	FILE *made = result_file_stage();
+	int err;
+
+	if (!made)
+		return complain(EXIT_FAILED, "writing the output: %s", strerror(errno));
+	gethostname(host, sizeof(host) - 1);
+	err = r->format->write(&rep, made);
+	if (!err && r->hooks->append)
+		err = r->hooks->append(r, &rep, made);
+	if (err) {
+		err = complain(EXIT_FAILED, "making the output: %s", strerror(-err));
+	} else if ((err = result_file_fill(r->out, made))) {
+		err = complain(EXIT_FAILED, "writing %s: %s",
+			       r->out == stdout ? "the output" : r->common.output, strerror(-err));
+		keep(r, made);
+	}
+	fclose(made);
+	return err;
+}
+
+/* The account, to the file of --stats if there is one */
+static int write_account(struct oneshot *r, const struct run_stats *st)
+{
+	FILE *made = r->stats ? result_file_stage() : NULL;
+	int err;
+
+	if (!made)
+		return r->stats ? complain(EXIT_FAILED, "writing the output: %s", strerror(errno))
+				: 0;
+	err = out_stats(st, made);
+	if (!err)
+		err = result_file_fill(r->stats, made);
+	fclose(made);
+	return err ? complain(EXIT_FAILED, "writing %s: %s", r->common.stats, strerror(-err)) : 0;
+}
+
+static void say_empty(const struct oneshot *r, const struct run_stats *st, const char *things)
+{
+	bool some = r->common.collect.follow_forks || common_opts_filter(&r->common);
+
+	complain(0, "no %s: %s %s in %.1f s", things,
+		 some ? "nothing that the options select" : "nothing",
+		 r->common.collect.offcpu ? "was blocked" : "ran on a CPU", st->duration_s);
+}
+
+static void say_number(uint64_t n, const char *what)
+{
+	if (n)
+		complain(0, "%" PRIu64 " %s", n, what);
+}
+
+/* Says what was written and what was lost. */
+static void say_result(const struct oneshot *r, const struct run_stats *st, const char *things)
+{
+	const char *path = r->out == stdout ? NULL : r->common.output;
+
+	progress_wrote(&r->progress, path, r->format->name, st, things);
+	if (!st->samples)
+		say_empty(r, st, things);
+	for (unsigned int i = 0; i < SF_LOST_MAX; i++)
+		if (st->lost[i])
+			complain(0, "lost %" PRIu64 ": %s", st->lost[i], profile_lost_help(i));
+	say_number(st->tables.full, "times there was no room for a file's tables: "
+				    "use a larger --table-memory");
+	if (st->parsers.died || st->parsers.late || st->parsers.failed)
+		complain(0,
+			 "%" PRIu64 " workers died, %" PRIu64 " took too long; %" PRIu64
+			 " files have no tables or names for that reason",
+			 st->parsers.died, st->parsers.late, st->parsers.failed);
+	say_number(st->parsers.deferred, "times a name was not read: the files took too long");
+	say_number(st->parsers.mangled, "names are not demangled: it would take too long");
+	say_number(st->parsers.cut, "functions have no names: their files have too many");
+	say_number(st->parsers.changed, "files were written while they were in use: "
+					"what ran before has no names");
+	say_number(st->needs_refused, "times a new file had to wait: "
+				      "its user mapped too many new files at once");
+}
+
+void run_say_timeline(const struct oneshot *r)
+{
+	const struct timeline *t = &r->times;
+
+	if (t->dropped)
+		complain(0,
+			 "%llu samples are not on the timeline, which holds %zu: "
+			 "use a lower frequency (-F) or a shorter time",
+			 (unsigned long long)t->dropped, t->n);
+	if (t->missing)
+		complain(0,
+			 "%llu waits are not on the timeline, which has %zu of %g ms or more: "
+			 "use a larger -m",
+			 (unsigned long long)t->missing, t->nblocks, (double)t->min_block_ns / 1e6);
+}
+
+static int report(struct oneshot *r)
+{
+	struct run_stats st;
+	int err = read_debug(r);
+
+	if (err)
+		return err;
+	count(r, &st);
+	err = write_result(r, &st);
+	count(r, &st); /* counts the symbols' own cost, too */
+	if (!err)
+		err = write_account(r, &st);
+	if (err)
+		return err;
+	say_result(r, &st, r->hooks->things);
+	if (r->hooks->say)
+		r->hooks->say(r, &st);
+	return 0;
+}
+
+/* ---- The order ---- */
+
+static int check(struct oneshot *r)
+{
+	return r->hooks->check ? r->hooks->check(r) : 0;
+}
+
+int run_once(struct oneshot *r, const struct run_hooks *hooks)
+{
+	static int (*const stages[])(struct oneshot *) = {
+		oneshot_choose, /* the format */
+		check,		/* the tool's options with that format */
+		prepare,	/* the files, and the command's process, which waits */
+		open_session,	/* BPF and tables, and who takes the records */
+		collect,	/* sampling, and the command, from start to end */
+		take_rest,	/* the kernel's counts */
+		report,		/* the result, the account, and messages */
+	};
+	int err = 0;
+
+	r->hooks = hooks;
+	session_signals(); /* so that Ctrl-C while tables are made also ends the run cleanly */
+	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]) && !err; i++)
+		err = stages[i](r);
+	return err;
+}
+
+static void say_fetched(const struct oneshot *r)
+{
+	const struct debuginfod_totals t = debuginfod_totals(r->debuginfod);
+
+	if (r->common.collect.verbose)
+		complain(0, "debuginfod: %u files, %.1f MB", t.files, (double)t.bytes / 1e6);
+	if (t.error)
+		complain(0, "--debuginfod: no requests for the remaining files: %s",
+			 strerror(-t.error));
+}
+
+int run_end(struct oneshot *r, int rc)
+{
+	blocks_close(&r->blocks);
+	session_close(&r->session);
+	timeline_free(&r->times);
+	slices_free(&r->slices);
+	if (!rc && r->command)
+		rc = r->child.exit_code;
+	if (r->out && r->out != stdout && fclose(r->out) && !rc)
+		rc = complain(EXIT_FAILED, "writing %s: %s", r->common.output, strerror(errno));
+	if (r->stats && r->stats != stdout && fclose(r->stats) && !rc)
+		rc = complain(EXIT_FAILED, "writing %s: %s", r->common.stats, strerror(errno));
+	if (r->debuginfod)
+		say_fetched(r);
+	debuginfod_free(r->debuginfod);
+	common_opts_free(&r->common);
+	return rc;
+}
