@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/num.h"
 
-#define CLIENT_BYTES	8192 /* for a client's request and the head of its reply */
+#define CLIENT_BYTES	8192 /* memory of a client: its request, and the head of the reply */
 /* The pause after accept4() failed for lack of descriptors or memory */
 #define ACCEPT_PAUSE_NS (100 * NUM_MS)
 /* A flood of connections that are hung up on takes a part of a CPU, and waits for the rest. */
