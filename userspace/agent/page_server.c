@@ -124,6 +124,7 @@ static void accept_one(struct page_server *s, uint64_t now)
 
 	if (fd >= 0 && may_ask(s, listen_peer(addr), now)) {
 		MHD_add_connection(s->daemon, fd, addr, len);
+		MHD_run(s->daemon); /* until then, its epoll knows nothing of the connection */
 	} else if (fd >= 0) {
 		close(fd);
 		if (++s->refused % REFUSED_AT_ONCE == 0)
