@@ -46,15 +46,15 @@ LZMA := $(shell $(PKG_CONFIG) --exists liblzma 2>/dev/null && echo liblzma)
 DW := $(shell $(PKG_CONFIG) --exists libdw 2>/dev/null && echo libdw)
 ZSTD := $(shell $(PKG_CONFIG) --exists libzstd 2>/dev/null && echo libzstd)
 # Zydis decodes x86-64 for rows from machine code; without it x86-64 has none of them. Debian has no
-# .pc file. The agent needs libcurl and nettle (SHA-256). libmicrohttpd is for `serve`, which is
-# part of builds with the agent.
+# .pc file. The agent needs libcurl, nettle (SHA-256) and libmicrohttpd; `serve` is part of builds
+# with the agent.
 NCURSES := ncursesw
 ifneq ($(STATIC),1)
 DEBUGINFOD := $(shell $(PKG_CONFIG) --exists libdebuginfod 2>/dev/null && echo libdebuginfod)
 ZYDIS := $(shell echo '\#include <Zydis/Zydis.h>' | \
 	$(CC) $(CROSS_CFLAGS) -E - >/dev/null 2>&1 && echo -lZydis)
-AGENT := $(shell $(PKG_CONFIG) --exists libcurl nettle 2>/dev/null && echo libcurl nettle)
-HAVE_HTTPD := $(shell $(PKG_CONFIG) --exists libmicrohttpd 2>/dev/null && echo libmicrohttpd)
+AGENT := libcurl nettle libmicrohttpd
+AGENT := $(shell $(PKG_CONFIG) --exists $(AGENT) 2>/dev/null && echo $(AGENT))
 else
 # Debian has no static libraries of these, or none that can be linked: scripts/static-libs.sh builds
 # them. Without them a static sfbpf has no agent and the like. The names are those of what they
@@ -68,15 +68,13 @@ STATIC_LIBS := -ldebuginfod -lcurl -lmicrohttpd -lncursesw -lZydis
 NCURSES :=
 ZYDIS := -lZydis
 AGENT := nettle openssl libnghttp2
-HAVE_HTTPD := zlib
 DEBUGINFOD := openssl
 endif
 endif
 SYM_LIBS := $(DW) $(ZSTD) $(DEBUGINFOD) $(LZMA)
 # libseccomp is required in every build: the processes that read foreign files have no other
 # protection from them.
-SERVE := $(if $(AGENT),$(HAVE_HTTPD))
-LIBS := libbpf libelf zlib libseccomp $(NCURSES) inih $(SYM_LIBS) $(AGENT) $(SERVE)
+LIBS := libbpf libelf zlib libseccomp $(NCURSES) inih $(SYM_LIBS) $(AGENT)
 VERSION := 0.1.0
 
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
@@ -89,7 +87,7 @@ override LDFLAGS += $(STATIC_LDFLAGS) $(CROSS_LDFLAGS)
 override CFLAGS += $(if $(LZMA),-DHAVE_LZMA) $(if $(DW),-DHAVE_LIBDW) $(if $(ZSTD),-DHAVE_ZSTD) \
 	$(if $(DEBUGINFOD),-DHAVE_DEBUGINFOD) $(if $(ZYDIS),-DHAVE_ZYDIS)
 SYM_LDLIBS := $(if $(SYM_LIBS),$(shell $(PKG_CONFIG) --libs $(SYM_LIBS)))
-override CFLAGS += $(if $(AGENT),-DHAVE_AGENT) $(if $(SERVE),-DHAVE_SERVE)
+override CFLAGS += $(if $(AGENT),-DHAVE_AGENT)
 AGENT_LDLIBS := $(if $(AGENT),$(shell $(PKG_CONFIG) --libs $(AGENT)))
 # STATIC=1: one file that runs without libraries (build it in an OUTPUT of its own), position
 # independent as others are. base/libc_static.h says what is wrapped and why.
@@ -149,11 +147,9 @@ APP_SRC := $(TERM_SRC) $(filter-out $(KERN_CORE_SRC),\
 	$(sort $(wildcard userspace/kern/*.c userspace/tools/*.c)))
 AGENT_SRC := $(sort $(wildcard userspace/agent/*.c))
 ifeq ($(AGENT),)
-APP_SRC := $(filter-out userspace/tools/agent%.c userspace/tools/clickhouse.c,$(APP_SRC))
+APP_SRC := $(filter-out userspace/tools/agent%.c userspace/tools/serve%.c \
+	userspace/tools/clickhouse.c,$(APP_SRC))
 AGENT_SRC :=
-endif
-ifeq ($(SERVE),)
-APP_SRC := $(filter-out userspace/tools/serve%.c,$(APP_SRC))
 endif
 BPF_SRC := $(sort $(wildcard bpf/*.bpf.c))
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
@@ -294,7 +290,7 @@ include tests/oracle/oracle.mk
 endif
 
 # Man pages and completions come from the option tables, by the binary itself; not in a cross build.
-MAN_TOOLS := $(filter-out $(if $(AGENT),,agent),$(NAMES)) report diff $(if $(SERVE),serve)
+MAN_TOOLS := $(filter-out $(if $(AGENT),,agent),$(NAMES)) report diff $(if $(AGENT),serve)
 ifeq ($(CROSS_COMPILE),)
 MAN := $(O)/man/sfbpf.1 $(MAN_TOOLS:%=$(O)/man/sfbpf-%.1)
 COMPLETIONS := $(O)/completion/bash $(O)/completion/zsh
@@ -331,7 +327,7 @@ endif
 
 # What this build has of what not every build has, for release.sh.
 features:
-	@echo $(if $(AGENT),agent) $(if $(SERVE),serve) $(if $(ZYDIS),code) $(if $(DW),inline) \
+	@echo $(if $(AGENT),agent) $(if $(ZYDIS),code) $(if $(DW),inline) \
 		$(if $(DEBUGINFOD),debuginfod) $(LZMA) $(ZSTD)
 
 # A Debian package of this build, with the agent's systemd unit.

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# gen-docs.sh: docs/stop-reasons.md from the lists in bpf/, and the table of releases in README.md
-# from docs/distros.txt, which check-distros.sh writes. With --check: fails if a committed file
-# differs.
+# gen-docs.sh: docs/stop-reasons.md from the lists in bpf/, docs/metrics.md from the agent's, and
+# the table of releases in README.md from docs/distros.txt, which check-distros.sh writes. With
+# --check: fails if a committed file differs.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -10,7 +10,7 @@ table() {
 	sed -nE "s/^$1\\([A-Z_]+, \"([a-z_]+)\", \"(.*)\"\\)\$/| \`\\1\` | \\2 |/p" "$2"
 }
 
-generate() {
+stop_reasons() {
 	cat <<-'TEXT'
 	# Why stacks end
 
@@ -34,6 +34,24 @@ generate() {
 	table LOST bpf/lost.def
 }
 
+metrics() {
+	cat <<-'TEXT'
+	# The agent's metrics
+
+	`GET /metrics` has them in this order, with `sfbpf_agent_` before each name and with the
+	labels in braces ([agent.md](agent.md#watching-it)). `off_cpu_` is there if blocked time is
+	measured, `kubelet_` if a kubelet is configured. Generated from
+	`userspace/agent/metrics.def` by `scripts/gen-docs.sh`.
+
+	| metric | type | meaning |
+	|---|---|---|
+	TEXT
+	tr '\n\t' '  ' <userspace/agent/metrics.def |
+		sed -E 's/ +([A-Z_]+\()/\n\1/g; s/" +"//g; $a\' |
+		sed -nE 's/^FAMILY(\([^"]*"[^"]*",) *([a-z]+)/FAMILY{\2}\1/
+			s/^[A-Z_]+([^(]*)\(([a-z_]+), ([a-z]+), *"([^"]+).*/| `\2\1` | \3 | \4 |/p'
+}
+
 # README.md with the rows in place of those between the two comments.
 readme() {
 	awk '
@@ -51,8 +69,12 @@ readme() {
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
 status=0
-for file in docs/stop-reasons.md README.md; do
-	if [ $file = README.md ]; then readme >"$new"; else generate >"$new"; fi
+for file in docs/stop-reasons.md docs/metrics.md README.md; do
+	case $file in
+	*/stop-reasons.md) stop_reasons ;;
+	*/metrics.md) metrics ;;
+	*) readme ;;
+	esac >"$new"
 	if cmp -s "$new" $file; then
 		continue
 	elif [ "${1:-}" = --check ]; then

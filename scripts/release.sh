@@ -12,7 +12,7 @@ dir=$(cd "$dir" && pwd)
 version=$(sed -n 's/^VERSION := //p' Makefile)
 date=$(git log -1 --format=%cI 2>/dev/null || echo 2020-01-01)
 log=$dir/.log
-all="agent serve code inline debuginfod liblzma libzstd"
+all="agent code inline debuginfod liblzma libzstd"
 
 die() {
 	echo "release.sh: $*" >&2

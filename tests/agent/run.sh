@@ -15,7 +15,7 @@ give_up() {
 
 [ "$(id -u)" = 0 ] || give_up "not root"
 "$OUTPUT/sfbpf" agent --help >/dev/null 2>&1 ||
-	give_up "built without it: libcurl or nettle is missing"
+	give_up "built without it: libcurl, libmicrohttpd or nettle is missing"
 # Python of the distribution: grpc and protobuf are its packages.
 python=/usr/bin/python3
 [ -x $python ] || give_up "no $python"

@@ -13,6 +13,8 @@
 #define MEDIUM (1u << 20)
 #define MANY   200
 
+#define REQUEST(method_and_path) method_and_path " HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
 static int on_threads;
 
 static void on_thread(void)
@@ -125,15 +127,16 @@ TEST(answers)
 	ask(&at, "GET /small HTTP/1.1\r\nHost: localhost:9419\r\n\r\n", buf, sizeof(buf));
 	EXPECT(!strncmp(buf, "HTTP/1.1 200 OK\r\n", 17));
 	EXPECT(strstr(buf, "Content-Length: 3\r\n") && strstr(buf, "\r\n\r\nok\n"));
-	ask(&at, "GET /small?x=1 HTTP/1.0\n\n", buf, sizeof(buf));
+	EXPECT(strstr(buf, "Connection: close\r\n"));
+	ask(&at, "GET /small?x=1 HTTP/1.0\r\n\r\n", buf, sizeof(buf));
 	EXPECT(!strncmp(buf, "HTTP/1.1 200 OK\r\n", 17));
-	ask(&at, "GET /other HTTP/1.1\r\n\r\n", buf, sizeof(buf));
+	ask(&at, REQUEST("GET /other"), buf, sizeof(buf));
 	EXPECT(!strncmp(buf, "HTTP/1.1 404 ", 13));
-	ask(&at, "GET /smaller HTTP/1.1\r\n\r\n", buf, sizeof(buf));
+	ask(&at, REQUEST("GET /smaller"), buf, sizeof(buf));
 	EXPECT(!strncmp(buf, "HTTP/1.1 404 ", 13));
-	ask(&at, "POST /small HTTP/1.1\r\n\r\n", buf, sizeof(buf));
+	ask(&at, REQUEST("POST /small"), buf, sizeof(buf));
 	EXPECT(!strncmp(buf, "HTTP/1.1 405 ", 13));
-	EXPECT(ask(&at, "GET /medium HTTP/1.1\r\n\r\n", buf, sizeof(buf)) > MEDIUM);
+	EXPECT(ask(&at, REQUEST("GET /medium"), buf, sizeof(buf)) > MEDIUM);
 	EXPECT_EQ(on_threads, 1);
 	page_server_stop(s);
 }
@@ -152,7 +155,7 @@ TEST(silent_clients_delay_nobody)
 		for (int i = 0; i < n; i++)
 			fds[i] = dial(&at);
 		begin = clock_ns(CLOCK_MONOTONIC);
-		ask(&at, "GET /small HTTP/1.1\r\n\r\n", buf, sizeof(buf));
+		ask(&at, REQUEST("GET /small"), buf, sizeof(buf));
 		EXPECT(!strncmp(buf, "HTTP/1.1 200 OK\r\n", 17));
 		EXPECT(ms_since(begin) < PAGE_SERVER_CLIENT_MS / 2);
 		for (int i = 0; i < n; i++)
@@ -203,7 +206,7 @@ TEST(slow_reader)
 {
 	struct sockaddr_in at;
 	struct page_server *s = start(&at);
-	const char *request = "GET /large HTTP/1.1\r\n\r\n";
+	const char *request = REQUEST("GET /large");
 	uint64_t begin = clock_ns(CLOCK_MONOTONIC);
 	int fd = dial(&at);
 	size_t sum = 0;
@@ -227,7 +230,7 @@ TEST(endless_request)
 	struct sockaddr_in at;
 	struct page_server *s = start(&at);
 	uint64_t begin = clock_ns(CLOCK_MONOTONIC);
-	char buf[8192];
+	char buf[16384];
 	int fd = dial(&at);
 
 	memset(buf, 'x', sizeof(buf));
@@ -277,7 +280,7 @@ TEST(flood)
 	int refused = 0;
 
 	while (ms_since(begin) < 5000)
-		refused += !ask(&at, "GET /costly HTTP/1.1\r\n\r\n", buf, sizeof(buf));
+		refused += !ask(&at, REQUEST("GET /costly"), buf, sizeof(buf));
 	/*
 	 * What is saved, its share, 5 pages a second, and hanging up, which costs less than to call
 	 * in.
@@ -287,7 +290,7 @@ TEST(flood)
 	EXPECT(refused > 0);
 	EXPECT(page_server_cpu_ns(s) < 2 * most + clock_ns(CLOCK_THREAD_CPUTIME_ID) - asked);
 	poll(NULL, 0, 3000);
-	ask(&at, "GET /small HTTP/1.1\r\n\r\n", buf, sizeof(buf));
+	ask(&at, REQUEST("GET /small"), buf, sizeof(buf));
 	EXPECT(!strncmp(buf, "HTTP/1.1 200 OK\r\n", 17));
 	page_server_stop(s);
 }

@@ -175,7 +175,7 @@ struct out_report body_report(const struct encode_input *in, enum window_kind ki
 		.modules = in->modules,
 		.meta = meta,
 		.stats = stats,
-		.opts = { .redact = (enum redact)in->cfg->redact,
+		.opts = { .redact = in->cfg->redact,
 			  .any_process = !in->cfg->label_pid,
 			  .usec = off,
 			  .gzip_level = GZIP_LEVEL },

@@ -208,7 +208,7 @@ static void put_file(struct rows *r, const struct module *m)
 		sprintf(hex + 2 * i, "%02x", m->build_id[i]);
 	if (!*hex)
 		return;
-	redact_paths((enum redact)r->in->cfg->redact, m->path ? m->path : "", path, sizeof(path));
+	redact_paths(r->in->cfg->redact, m->path ? m->path : "", path, sizeof(path));
 	j = row_begin(r);
 	if (r->err)
 		return;

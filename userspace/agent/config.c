@@ -24,8 +24,17 @@ struct key {
 	enum type type;
 	size_t at; /* offset in struct agent_config */
 	uint64_t min, max;
-	const char *const *choices; /* T_CHOICE: the member is an int, an index into this list */
+	const char *const *choices; /* T_CHOICE: the member is an enum, an index into this list */
 };
+
+/* set_choice and print_value access enums as ints. */
+_Static_assert(sizeof(enum agent_protocol) == sizeof(int) &&
+		       sizeof(enum agent_symbols) == sizeof(int) &&
+		       sizeof(enum redact) == sizeof(int) &&
+		       sizeof(enum agent_unsure) == sizeof(int) &&
+		       sizeof(enum agent_log_level) == sizeof(int) &&
+		       sizeof(enum agent_log_format) == sizeof(int),
+	       "an enum has the size of an int");
 
 static const char *const protocols[] = {
 #define RECEIVER(id, name) #name,
@@ -45,34 +54,18 @@ static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const log_formats[] = { "logfmt", "json", NULL };
 
 #define AT(field) offsetof(struct agent_config, field)
-#define TIME(s, n, field, lo, hi, h)                                 \
-	{                                                            \
-		{ s, n, "TIME", h }, T_TIME, AT(field), lo, hi, NULL \
+#define KEY(type, s, n, arg, field, lo, hi, list, h)            \
+	{                                                       \
+		{ s, n, arg, h }, type, AT(field), lo, hi, list \
 	}
-#define SIZE(s, n, field, lo, hi, h)                                 \
-	{                                                            \
-		{ s, n, "SIZE", h }, T_SIZE, AT(field), lo, hi, NULL \
-	}
-#define STRING(s, n, arg, field, h)                               \
-	{                                                         \
-		{ s, n, arg, h }, T_STRING, AT(field), 0, 0, NULL \
-	}
-#define CHOICE(s, n, arg, field, list, h)                         \
-	{                                                         \
-		{ s, n, arg, h }, T_CHOICE, AT(field), 0, 0, list \
-	}
-#define SWITCH(s, n, field, h)                                     \
-	{                                                          \
-		{ s, n, NULL, h }, T_SWITCH, AT(field), 0, 0, NULL \
-	}
-#define PERCENT(s, n, field, h)                                          \
-	{                                                                \
-		{ s, n, "PERCENT", h }, T_PERCENT, AT(field), 0, 0, NULL \
-	}
-#define PAIRS(s, n, field, h)                                             \
-	{                                                                 \
-		{ s, n, "NAME=VALUE", h }, T_PAIRS, AT(field), 0, 0, NULL \
-	}
+#define TIME(s, n, field, lo, hi, h)	    KEY(T_TIME, s, n, "TIME", field, lo, hi, NULL, h)
+#define SIZE(s, n, field, lo, hi, h)	    KEY(T_SIZE, s, n, "SIZE", field, lo, hi, NULL, h)
+#define NUMBER(s, n, arg, field, lo, hi, h) KEY(T_NUMBER, s, n, arg, field, lo, hi, NULL, h)
+#define STRING(s, n, arg, field, h)	    KEY(T_STRING, s, n, arg, field, 0, 0, NULL, h)
+#define CHOICE(s, n, arg, field, list, h)   KEY(T_CHOICE, s, n, arg, field, 0, 0, list, h)
+#define SWITCH(s, n, field, h)		    KEY(T_SWITCH, s, n, NULL, field, 0, 0, NULL, h)
+#define PERCENT(s, n, field, h)		    KEY(T_PERCENT, s, n, "PERCENT", field, 0, 0, NULL, h)
+#define PAIRS(s, n, field, h)		    KEY(T_PAIRS, s, n, "NAME=VALUE", field, 0, 0, NULL, h)
 
 #define MAX_NAME    128
 #define PERCENT_MIN 0.01
@@ -81,20 +74,11 @@ static const char *const log_formats[] = { "logfmt", "json", NULL };
 static const struct key keys[] = {
 	TIME("agent", "interval", interval_ns, 100 * NUM_MS, 3600 * NUM_S,
 	     "length of a window (default 10s)"),
-	{ { "agent", "jitter", "PERCENT",
-	    "random variation of the end of a window, so that a fleet does not send at once "
-	    "(default 20)" },
-	  T_NUMBER,
-	  AT(jitter_pct),
-	  0,
-	  50,
-	  NULL },
-	{ { "agent", "frequency", "HZ", "samples per second and CPU (default 19); same as -F" },
-	  T_NUMBER,
-	  AT(hz),
-	  1,
-	  10000,
-	  NULL },
+	NUMBER("agent", "jitter", "PERCENT", jitter_pct, 0, 50,
+	       "random variation of the end of a window, so that a fleet does not send at once "
+	       "(default 20)"),
+	NUMBER("agent", "frequency", "HZ", hz, 1, 10000,
+	       "samples per second and CPU (default 19); same as -F"),
 	CHOICE("agent", "symbols", "WHERE", symbols, symbols,
 	       "host (default): send function names; "
 	       "none: send build-ids and offsets, for backends that symbolize"),
@@ -211,9 +195,9 @@ const struct agent_key *agent_key_at(size_t i)
 	return i < NKEYS ? &keys[i].pub : NULL;
 }
 
-const char *agent_protocol_name(int protocol)
+const char *agent_protocol_name(enum agent_protocol protocol)
 {
-	return protocol >= 0 && protocol < AGENT_PROTOCOLS ? protocols[protocol] : "?";
+	return protocol < AGENT_PROTOCOLS ? protocols[protocol] : "?";
 }
 
 int config_fail(struct agent_config_error *err, const char *fmt, ...)

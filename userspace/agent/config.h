@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/redact.h"
+
 enum agent_protocol {
 #define RECEIVER(id, name) AGENT_##id,
 #include "agent/receivers.def"
@@ -19,7 +21,6 @@ enum agent_protocol {
 	AGENT_PROTOCOLS
 };
 enum agent_symbols { AGENT_SYMBOLS_HOST, AGENT_SYMBOLS_NONE };
-enum agent_redact { AGENT_REDACT_NONE, AGENT_REDACT_HOME, AGENT_REDACT_ALL };
 enum agent_unsure { AGENT_UNSURE_RESEND, AGENT_UNSURE_DROP };
 enum agent_log_format { AGENT_LOG_LOGFMT, AGENT_LOG_JSON };
 enum agent_log_level { AGENT_LOG_ERROR, AGENT_LOG_WARN, AGENT_LOG_INFO, AGENT_LOG_DEBUG };
@@ -35,13 +36,14 @@ struct agent_pairs {
 
 struct agent_config {
 	uint64_t interval_ns, jitter_pct, hz;
-	int symbols, redact;
+	enum agent_symbols symbols;
+	enum redact redact;
 	bool label_pid, off_cpu, process_context, trace_links;
 	uint64_t off_min_ns;
 	char *host, *service; /* NULL: the host name of the machine; "host" */
 	struct agent_pairs labels;
 
-	int protocol;
+	enum agent_protocol protocol;
 	char *endpoint, *format, *copy;
 	uint64_t keep_ns, keep_bytes; /* limits on files; 0: none */
 	/* endpoint is from OTEL_EXPORTER_OTLP_ENDPOINT: the signal's path is added to it */
@@ -51,7 +53,7 @@ struct agent_config {
 	bool insecure, gzip;
 	uint64_t timeout_ns, connect_timeout_ns, request_bytes, retry_min_ns, retry_max_ns,
 		shutdown_ns;
-	int unsure;
+	enum agent_unsure unsure;
 
 	char *spool;
 	uint64_t spool_bytes, spool_age_ns;
@@ -67,7 +69,8 @@ struct agent_config {
 	uint64_t kubelet_interval_ns;
 
 	char *metrics;
-	int log_level, log_format;
+	enum agent_log_level log_level;
+	enum agent_log_format log_format;
 
 	/* Bits by number of the key: those from the file or the command line. */
 	uint64_t given;
@@ -99,7 +102,7 @@ int agent_config_print(const struct agent_config *c, int fd);
 /* A copy of what the thread for the kubelet needs. NULL: out of memory. */
 struct agent_config *agent_config_kubelet(const struct agent_config *c);
 bool agent_config_same_kubelet(const struct agent_config *a, const struct agent_config *b);
-const char *agent_protocol_name(int protocol);
+const char *agent_protocol_name(enum agent_protocol protocol);
 /* Whether the two differ in settings that are used once, before privileges are dropped. */
 bool agent_config_needs_restart(const struct agent_config *a, const struct agent_config *b);
 /* Whether the file or the command line has the key. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/page_server.h"
+#include "agent/listen.h"
 #include "agent/receiver.h"
 
 static int check_directory(const struct agent_config *c, struct agent_config_error *err)
@@ -69,7 +69,7 @@ static int check_names(struct agent_config *c, struct agent_config_error *err)
 
 	if (!c->metrics && config_set_string(&c->metrics, "127.0.0.1:9419"))
 		return -ENOMEM;
-	if (strcmp(c->metrics, "none") && !page_server_address(c->metrics, host, sizeof(host)))
+	if (strcmp(c->metrics, "none") && !listen_address(c->metrics, host, sizeof(host)))
 		return config_fail(err,
 				   "metrics-address: '%s' is not [HOST:]PORT, "
 				   "PORT from 0 to 65535, or none",

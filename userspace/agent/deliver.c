@@ -40,17 +40,17 @@ static bool all_headers(struct header_list *l, const struct agent_config *cfg, c
 	char id[37];
 
 	if (receiver_at(cfg->protocol)->grpc) {
-		headers_add(l, "Content-Type: application/grpc%s%s", "", "");
-		headers_add(l, "TE: trailers%s%s", "", "");
+		headers_add(l, "Content-Type: application/grpc");
+		headers_add(l, "TE: trailers");
 		if (b->gzip)
-			headers_add(l, "grpc-encoding: gzip%s%s", "", "");
+			headers_add(l, "grpc-encoding: gzip");
 	} else {
-		headers_add(l, "Content-Type: %s%s", receiver_at(cfg->protocol)->content_type, "");
+		headers_add(l, "Content-Type: %s", receiver_at(cfg->protocol)->content_type);
 		if (b->gzip)
-			headers_add(l, "Content-Encoding: gzip%s%s", "", "");
+			headers_add(l, "Content-Encoding: gzip");
 	}
 	body_id_text(b->id, id);
-	headers_add(l, "Idempotency-Key: %s%s", id, "");
+	headers_add(l, "Idempotency-Key: %s", id);
 	for (size_t i = 0; i < cfg->headers.n; i++)
 		headers_add(l, "%s: %s", cfg->headers.list[i].name, cfg->headers.list[i].value);
 	if (cfg->header_file && !headers_read(l, cfg->header_file))
@@ -80,20 +80,21 @@ static enum verdict judge_http(long status, bool *ret_poison)
 static enum verdict judge_grpc(int status, bool *ret_poison)
 {
 	switch (status) {
-	case 0:
+	case GRPC_OK:
 		return DELIVER_OK;
-	case 7:
-	case 16:
+	case GRPC_PERMISSION_DENIED:
+	case GRPC_UNAUTHENTICATED:
 		return DELIVER_CONFIG;
-	case 3:
-	case 5:
-	case 6:
-	case 9:
-	case 11:
-	case 12:
+	case GRPC_INVALID_ARGUMENT:
+	case GRPC_NOT_FOUND:
+	case GRPC_ALREADY_EXISTS:
+	case GRPC_FAILED_PRECONDITION:
+	case GRPC_OUT_OF_RANGE:
+	case GRPC_UNIMPLEMENTED:
 		return DELIVER_REFUSED;
 	default:
-		*ret_poison = status == 2 || status == 13 || status == 15;
+		*ret_poison = status == GRPC_UNKNOWN || status == GRPC_INTERNAL ||
+			      status == GRPC_DATA_LOSS;
 		return DELIVER_RETRY;
 	}
 }

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "agent/headers.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-void headers_add(struct header_list *l, const char *fmt, const char *a, const char *b)
+void headers_add(struct header_list *l, const char *fmt, ...)
 {
-	int len = snprintf(l->text + l->used, sizeof(l->text) - l->used, fmt, a, b);
+	va_list args;
+	int len;
 
+	va_start(args, fmt);
+	len = vsnprintf(l->text + l->used, sizeof(l->text) - l->used, fmt, args);
+	va_end(args);
 	if (l->n >= HEADERS_MAX || len < 0 || (size_t)len >= sizeof(l->text) - l->used)
 		return;
 	l->at[l->n++] = l->text + l->used;
@@ -36,12 +41,12 @@ static bool each_line(const char *path, void (*fn)(struct header_list *l, const 
 static void plain(struct header_list *l, const char *line)
 {
 	if (strchr(line, ':'))
-		headers_add(l, "%s%s", line, "");
+		headers_add(l, "%s", line);
 }
 
 static void token(struct header_list *l, const char *line)
 {
-	headers_add(l, "Authorization: Bearer %s%s", line, "");
+	headers_add(l, "Authorization: Bearer %s", line);
 }
 
 bool headers_read(struct header_list *l, const char *path)

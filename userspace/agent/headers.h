@@ -18,11 +18,13 @@ struct header_list { /* zeroed: empty */
 	char text[HEADERS_BYTES];
 };
 
-/* fmt has two "%s". One that does not fit is left out. */
-void headers_add(struct header_list *l, const char *fmt, const char *a, const char *b);
+/* A header that does not fit is left out. */
+void headers_add(struct header_list *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A file of "Name: value" lines. False: it cannot be read (errno). */
 bool headers_read(struct header_list *l, const char *path);
-/* A file with a token, which is sent as "Authorization: Bearer". The same. */
+/*
+ * A file with a token, which is sent as "Authorization: Bearer". False: it cannot be read (errno).
+ */
 bool headers_read_token(struct header_list *l, const char *path);
 
 #endif

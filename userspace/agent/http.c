@@ -15,7 +15,6 @@
 #include "base/text.h"
 #include "base/vec.h"
 
-#define GRPC_UNKNOWN 2
 #define THREADS_MOST 64 /* threads of this process; with this many, libcurl leaves none behind */
 
 struct http {

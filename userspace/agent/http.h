@@ -22,11 +22,32 @@ struct http_request {
 	bool grpc;
 };
 
+/* https://grpc.github.io/grpc/core/md_doc_statuscodes.html */
+enum grpc_status {
+	GRPC_OK,
+	GRPC_CANCELLED,
+	GRPC_UNKNOWN,
+	GRPC_INVALID_ARGUMENT,
+	GRPC_DEADLINE_EXCEEDED,
+	GRPC_NOT_FOUND,
+	GRPC_ALREADY_EXISTS,
+	GRPC_PERMISSION_DENIED,
+	GRPC_RESOURCE_EXHAUSTED,
+	GRPC_FAILED_PRECONDITION,
+	GRPC_ABORTED,
+	GRPC_OUT_OF_RANGE,
+	GRPC_UNIMPLEMENTED,
+	GRPC_INTERNAL,
+	GRPC_UNAVAILABLE,
+	GRPC_DATA_LOSS,
+	GRPC_UNAUTHENTICATED
+};
+
 struct http_reply {
 	bool answered;	      /* a status was received */
 	bool sent;	      /* the whole request was sent, so the server may have accepted it */
 	long status;	      /* HTTP status */
-	int grpc_status;      /* -1: not received */
+	int grpc_status;      /* enum grpc_status, or another number; -1: not received */
 	double retry_after_s; /* < 0: not given */
 	char body[4096];      /* its first bytes */
 	size_t body_len;

@@ -35,7 +35,7 @@ static struct {
 
 static const char *const levels[] = { "error", "warn", "info", "debug" };
 
-void agent_log_setup(int level, int format)
+void agent_log_setup(enum agent_log_level level, enum agent_log_format format)
 {
 	pthread_mutex_lock(&state.lock);
 	state.level = level;

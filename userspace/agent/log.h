@@ -12,7 +12,7 @@
 
 #include "agent/config.h"
 
-void agent_log_setup(int level, int format);
+void agent_log_setup(enum agent_log_level level, enum agent_log_format format);
 
 /*
  * agent_log(AGENT_LOG_WARN, "send failed", "status", "%d", 500, "url", "%s", url, NULL): the

@@ -283,7 +283,7 @@ void otlp_path(const struct otlp_dict *d, const char *path, char *ret, size_t ca
 {
 	char shown[4096];
 
-	redact_paths((enum redact)d->in->cfg->redact, path, shown, sizeof(shown));
+	redact_paths(d->in->cfg->redact, path, shown, sizeof(shown));
 	text_clean(ret, cap, shown, strlen(shown), 0);
 }
 

@@ -16,7 +16,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <sys/socket.h>
 
 #define PAGE_SERVER_CLIENTS   32
 #define PAGE_SERVER_CLIENT_MS 1000
@@ -28,18 +27,6 @@ struct page_server;
 /* Writes the page at path (without the query) to body. Returns 200, 404 or 503. */
 typedef int (*page_answer)(void *ctx, const char *path, FILE *body);
 
-/* The port of "[HOST:]PORT", and its host. NULL: it is no address. */
-const char *page_server_address(const char *address, char *host, size_t cap);
-/*
- * Whether the Host of a request is this machine by an address of loopback or by the name `host`.
- * Another name leads here after DNS rebinding, and the page of that name would read ours.
- */
-bool page_server_own_host(const char *said, const char *host);
-/* Tells addresses apart. All of loopback are one, and all of an IPv6 network of 64 bits. */
-uint64_t page_server_peer(const struct sockaddr *a);
-bool page_server_loopback(const struct sockaddr *a);
-/* A host as it is in a URL, and as browsers send it. */
-void page_server_name(const char *host, char *ret, size_t cap);
 /* address: "HOST:PORT" or "PORT" (on 127.0.0.1). NULL, with a message, on failure. */
 struct page_server *page_server_listen(const char *address, char *err, size_t cap);
 /* The thread calls on_thread first. 0 or -errno. */

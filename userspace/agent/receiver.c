@@ -7,7 +7,7 @@ static const struct receiver *const all[AGENT_PROTOCOLS] = {
 #undef RECEIVER
 };
 
-const struct receiver *receiver_at(int protocol)
+const struct receiver *receiver_at(enum agent_protocol protocol)
 {
 	return all[protocol];
 }

@@ -45,7 +45,7 @@ struct receiver {
 #include "agent/receivers.def"
 #undef RECEIVER
 
-const struct receiver *receiver_at(int protocol); /* enum agent_protocol */
+const struct receiver *receiver_at(enum agent_protocol protocol);
 /* Reports a dropped body, which may belong to a receiver that is no longer configured. */
 void receiver_dropped(const struct body *b);
 

@@ -274,7 +274,7 @@ static int keep_memory(struct agent *a)
 	symbolizer_set_reader(fresh, &s->reader, &s->paths);
 	session_forget_codes(s);
 	symbolizer_set_codes(fresh, s->codes);
-	symbolizer_set_redact(fresh, (enum redact)a->cfg->redact);
+	symbolizer_set_redact(fresh, a->cfg->redact);
 	s->symbols = fresh;
 	return 0;
 }
@@ -506,7 +506,7 @@ static int start(struct agent *a)
 	rc = session_open(&a->session, o);
 	if (rc)
 		return rc;
-	symbolizer_set_redact(a->session.symbols, (enum redact)a->cfg->redact);
+	symbolizer_set_redact(a->session.symbols, a->cfg->redact);
 	a->session.take = add_to_window;
 	a->session.take_ctx = a;
 	open_window(a, session_now(), clock_ns(CLOCK_REALTIME));

@@ -19,7 +19,7 @@ static const struct tool_spec *const tools[] = {
 	&agent_tool,
 #endif
 	&report_tool,  &diff_tool,
-#ifdef HAVE_SERVE
+#ifdef HAVE_AGENT
 	&serve_tool,
 #endif
 	&inspect_tool, &doctor_tool, &help_tool,   NULL,
@@ -49,14 +49,10 @@ static int no_tool(const char *name)
 	struct text_near near = { .word = name, .len = strlen(name) };
 
 #ifndef HAVE_AGENT
-	if (!strcmp(name, "agent"))
+	if (!strcmp(name, "agent") || !strcmp(name, "serve"))
 		return complain(EXIT_FAILED,
-				"this build has no agent: it needs libcurl, libinih and nettle");
-#endif
-#ifndef HAVE_SERVE
-	if (!strcmp(name, "serve"))
-		return complain(EXIT_FAILED,
-				"this build has no serve: it needs libmicrohttpd and the agent");
+				"this build has no %s: it needs libcurl, libmicrohttpd and nettle",
+				name);
 #endif
 	for (size_t i = 0; tools[i]; i++)
 		text_near_try(&near, tools[i]->name);

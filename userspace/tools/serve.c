@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/page_server.h"
+#include "agent/listen.h"
 #include "agent/privs.h"
 #include "base/clock.h"
 #include "base/exitcode.h"
@@ -76,7 +76,7 @@ struct serve {
 	struct clickhouse tables; /* url: NULL if it is a directory */
 	uint64_t memory;
 	char token[TOKEN_MAX + 2];
-	char host[256];
+	struct listener at;
 	struct serve_config http;
 	struct serve_pages pages;
 	pthread_t reader;
@@ -165,47 +165,24 @@ static int make_token(struct serve *s)
 
 /* ---- The address ---- */
 
-static int open_socket(const struct addrinfo *ai)
-{
-	int on = 1, fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) ||
-			bind(fd, ai->ai_addr, ai->ai_addrlen) || listen(fd, SOMAXCONN))) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
 static int listen_on(struct serve *s, char port[16])
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
-				  .ai_flags = AI_PASSIVE | AI_NUMERICSERV },
-			*list = NULL;
 	struct sockaddr_storage bound = { 0 };
 	socklen_t len = sizeof(bound);
-	char host[200];
-	const char *text = page_server_address(s->listen, host, sizeof(host));
-	bool loopback;
-	int rc;
+	char text[300];
+	int rc = 0;
 
-	if (!text)
+	if (!listen_address(s->listen, text, sizeof(text)))
 		return complain(EXIT_USAGE, "--listen: '%s' is not ADDR:PORT", s->listen);
-	rc = getaddrinfo(host, text, &hints, &list);
-	if (rc)
-		return complain(EXIT_FAILED, "--listen: %s: %s", host, gai_strerror(rc));
-	s->http.fd = open_socket(list);
-	loopback = page_server_loopback(list->ai_addr);
-	freeaddrinfo(list);
-	if (s->http.fd < 0)
-		return complain(EXIT_FAILED, "cannot listen on %s: %s", s->listen, strerror(errno));
-	getsockname(s->http.fd, (struct sockaddr *)&bound, &len);
+	if (listen_open(s->listen, &s->at, text, sizeof(text)))
+		return complain(EXIT_FAILED, "cannot listen on %s", text);
+	getsockname(s->at.fd, (struct sockaddr *)&bound, &len);
 	getnameinfo((struct sockaddr *)&bound, len, NULL, 0, port, 16, NI_NUMERICSERV);
-	page_server_name(host, s->host, sizeof(s->host));
-	s->http.host = s->host;
+	s->http.fd = s->at.fd;
+	s->http.host = s->at.host;
 	if (s->token_file)
 		rc = read_token(s);
-	else if (!loopback)
+	else if (!s->at.loopback)
 		rc = make_token(s);
 	s->http.token = *s->token ? s->token : NULL;
 	return rc;
@@ -261,7 +238,7 @@ static int run(struct serve *s, const sigset_t *ends, const char *port)
 	http = serve_http_start(&s->http);
 	if (!http)
 		return complain(EXIT_FAILED, "the HTTP server does not start: %s", strerror(errno));
-	printf("http://%s:%s/%s%s\n", s->host, port,
+	printf("http://%s:%s/%s%s\n", s->at.host, port,
 	       s->http.token && !s->token_file ? "?token=" : "",
 	       s->http.token && !s->token_file ? s->token : "");
 	fflush(stdout);

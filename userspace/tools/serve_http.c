@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/serve_http.h"
 
-#include <microhttpd.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "agent/page_server.h"
-#include "tools/serve_guests.h"
+#include "agent/guests.h"
+#include "agent/listen.h"
+#include "agent/web.h"
 
-#define CONNECTIONS (2 * GUESTS) /* guests who were sent away stay for a moment */
-#define IDLE_S	    5
+#define CONNECTIONS (2 * GUESTS_MAX) /* guests who were sent away stay for a moment */
+#define ASK_S	    5		     /* time for a question, and for each part of an answer */
 #define THREADS	    3
 #define HEAD_BYTES  16384
 #define COOKIE	    "sfbpf-token"
@@ -57,72 +56,67 @@ static bool has_token(const struct serve_http *h, struct MHD_Connection *c)
 
 static bool own_host(const struct serve_http *h, const char *said)
 {
-	return said && page_server_own_host(said, h->config.host);
+	return said && listen_own_host(said, h->config.host);
 }
 
 /* ---- What is sent ---- */
 
-static void add_headers(struct MHD_Response *r, const struct serve_answer *a)
+static enum MHD_Result send_reply(struct web_reply *r, struct MHD_Connection *c, int status,
+				  const struct serve_answer *a, struct web_header more)
 {
 	char policy[400], file[200];
+	struct web_header headers[10] = {
+		{ "Content-Type", a->type ? a->type : "text/plain; charset=utf-8" },
+		{ "Cache-Control", "no-store" },
+		{ "X-Content-Type-Options", "nosniff" },
+		{ "X-Frame-Options", "SAMEORIGIN" },
+		{ "Referrer-Policy", "no-referrer" },
+		{ "Cross-Origin-Resource-Policy", "same-origin" },
+		more,
+	};
+	size_t n = more.name ? 7 : 6;
 
-	MHD_add_response_header(r, "Content-Type", a->type);
-	MHD_add_response_header(r, "Cache-Control", "no-store");
-	MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
-	MHD_add_response_header(r, "X-Frame-Options", "SAMEORIGIN");
-	MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
-	MHD_add_response_header(r, "Cross-Origin-Resource-Policy", "same-origin");
 	if (a->nonce) {
 		snprintf(policy, sizeof(policy),
 			 "default-src 'none'; script-src 'nonce-%s'; style-src 'nonce-%s'; "
 			 "connect-src 'self'; frame-src 'self'; frame-ancestors 'self'; "
 			 "base-uri 'none'; form-action 'none'",
 			 a->nonce, a->nonce);
-		MHD_add_response_header(r, "Content-Security-Policy", policy);
+		headers[n++] = (struct web_header){ "Content-Security-Policy", policy };
 	}
 	if (a->file) {
 		snprintf(file, sizeof(file), "attachment; filename=\"%s\"", a->file);
-		MHD_add_response_header(r, "Content-Disposition", file);
+		headers[n++] = (struct web_header){ "Content-Disposition", file };
 	}
+	return web_send(r, c, status, headers);
 }
 
-static enum MHD_Result send_text(struct MHD_Connection *c, unsigned int status, const char *text,
+static enum MHD_Result send_text(struct MHD_Connection *c, int status, const char *text,
 				 const char *header, const char *value)
 {
-	struct serve_answer a = { .type = "text/plain; charset=utf-8" };
-	struct MHD_Response *r = MHD_create_response_from_buffer(strlen(text), (void *)text,
-								 MHD_RESPMEM_MUST_COPY);
-	enum MHD_Result sent;
+	struct web_reply r;
 
-	if (!r)
+	if (!web_begin(&r))
 		return MHD_NO;
-	add_headers(r, &a);
-	if (header)
-		MHD_add_response_header(r, header, value);
-	sent = MHD_queue_response(c, status, r);
-	MHD_destroy_response(r);
-	return sent;
+	fputs(text, r.body);
+	return send_reply(&r, c, status, &(struct serve_answer){ 0 },
+			  (struct web_header){ header, value });
 }
 
 /* The token in the address becomes a cookie, so that it is not in the addresses of pages. */
 static enum MHD_Result take_token(const struct serve_http *h, struct MHD_Connection *c)
 {
 	char cookie[400];
+	const struct web_header headers[] = { { "Set-Cookie", cookie },
+					      { "Location", "/" },
+					      { "Cache-Control", "no-store" },
+					      { "Referrer-Policy", "no-referrer" },
+					      { 0 } };
+	struct web_reply r;
 
 	snprintf(cookie, sizeof(cookie), COOKIE "=%s; HttpOnly; SameSite=Strict; Path=/",
 		 h->config.token);
-	struct MHD_Response *r = MHD_create_response_from_buffer(0, "", MHD_RESPMEM_PERSISTENT);
-	enum MHD_Result sent;
-
-	if (!r)
-		return MHD_NO;
-	MHD_add_response_header(r, "Set-Cookie", cookie);
-	MHD_add_response_header(r, "Location", "/");
-	MHD_add_response_header(r, "Cache-Control", "no-store");
-	MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
-	sent = MHD_queue_response(c, MHD_HTTP_SEE_OTHER, r);
-	MHD_destroy_response(r);
-	return sent;
+	return web_begin(&r) ? web_send(&r, c, MHD_HTTP_SEE_OTHER, headers) : MHD_NO;
 }
 
 static struct guest *guest_of(struct MHD_Connection *c)
@@ -136,31 +130,16 @@ static struct guest *guest_of(struct MHD_Connection *c)
 static enum MHD_Result send_page(struct serve_http *h, struct MHD_Connection *c, const char *name)
 {
 	struct serve_query q = { c };
-	struct serve_answer a = { .type = "text/plain; charset=utf-8" };
-	struct MHD_Response *r;
-	enum MHD_Result sent;
-	char *body = NULL;
-	size_t len = 0;
+	struct serve_answer a = { 0 };
+	struct web_reply r;
 	int status;
 
-	a.body = open_memstream(&body, &len);
-	if (!a.body)
+	if (!web_begin(&r))
 		return MHD_NO;
+	a.body = r.body;
 	guests_answer(&h->guests, guest_of(c));
 	status = h->config.page(h->config.ctx, name, &q, &a);
-	if (fclose(a.body)) {
-		free(body);
-		return MHD_NO;
-	}
-	r = MHD_create_response_from_buffer(len, body, MHD_RESPMEM_MUST_FREE);
-	if (!r) {
-		free(body);
-		return MHD_NO;
-	}
-	add_headers(r, &a);
-	sent = MHD_queue_response(c, (unsigned int)status, r);
-	MHD_destroy_response(r);
-	return sent;
+	return send_reply(&r, c, status, &a, (struct web_header){ 0 });
 }
 
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const char *url,
@@ -206,33 +185,6 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **state,
 	guests_answered(&h->guests, guest_of(c));
 }
 
-static void on_connection(void *cls, struct MHD_Connection *c, void **guest,
-			  enum MHD_ConnectionNotificationCode what)
-{
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-	struct serve_http *h = cls;
-	int fd;
-
-	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-		guests_go(&h->guests, *guest);
-		return;
-	}
-	if (!info)
-		return;
-	fd = info->connect_fd;
-	/* The result of the next call takes the place of this one's since libmicrohttpd 1.0. */
-	info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-	*guest = info ? guests_come(&h->guests, fd, info->client_addr) : NULL;
-	if (!*guest)
-		shutdown(fd, SHUT_RDWR);
-}
-
-static void no_log(void *cls, const char *format, va_list args)
-{
-	(void)cls, (void)format, (void)args;
-}
-
 struct serve_http *serve_http_start(const struct serve_config *config)
 {
 	struct serve_http *h = calloc(1, sizeof(*h));
@@ -240,15 +192,14 @@ struct serve_http *serve_http_start(const struct serve_config *config)
 	if (!h)
 		return NULL;
 	h->config = *config;
-	guests_init(&h->guests);
-	h->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ERROR_LOG, 0, NULL,
-				     NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, no_log, NULL,
+	guests_init(&h->guests, GUESTS_MAX, ASK_S * 1000);
+	h->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, on_request, h,
 				     MHD_OPTION_LISTEN_SOCKET, config->fd,
 				     MHD_OPTION_CONNECTION_LIMIT, (unsigned int)CONNECTIONS,
-				     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)IDLE_S,
+				     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)ASK_S,
 				     MHD_OPTION_THREAD_POOL_SIZE, (unsigned int)THREADS,
 				     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES,
-				     MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
+				     MHD_OPTION_NOTIFY_CONNECTION, web_on_connection, &h->guests,
 				     MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
 				     MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 	if (!h->daemon) {

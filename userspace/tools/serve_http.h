@@ -17,7 +17,7 @@ const char *serve_parameter(const struct serve_query *q, const char *name);
 
 struct serve_answer {
 	FILE *body;
-	const char *type;  /* Content-Type */
+	const char *type;  /* Content-Type; NULL: plain text */
 	const char *file;  /* the name to save it under; NULL: it is shown */
 	const char *nonce; /* nonce of the page's scripts; NULL: it has none, or its own policy */
 };

@@ -7,8 +7,7 @@
 
 extern const struct tool_spec top_tool, record_tool, offcpu_tool, inspect_tool, report_tool,
 	diff_tool, doctor_tool;
-extern const struct tool_spec agent_tool; /* only with HAVE_AGENT */
-extern const struct tool_spec serve_tool; /* only with HAVE_SERVE */
+extern const struct tool_spec agent_tool, serve_tool; /* only with HAVE_AGENT */
 extern const struct tool_spec help_tool;
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/serve_guests.h"
+#include "agent/guests.h"
 
-#include "agent/page_server.h"
+#include "agent/listen.h"
 #include "base/clock.h"
 
-void guests_init(struct guests *g)
+void guests_init(struct guests *g, size_t most, uint64_t ask_ms)
 {
-	*g = (struct guests){ .lock = PTHREAD_MUTEX_INITIALIZER };
+	*g = (struct guests){ .lock = PTHREAD_MUTEX_INITIALIZER, .most = most, .ask_ms = ask_ms };
 }
 
 static void send_away(struct guest *guest)
@@ -25,7 +25,7 @@ static size_t like(const struct guests *g, const struct guest *one)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < 2 * GUESTS; i++)
+	for (size_t i = 0; i < 2 * g->most; i++)
 		n += stays(&g->all[i]) && g->all[i].peer == one->peer &&
 		     g->all[i].answered == one->answered;
 	return n;
@@ -46,7 +46,7 @@ static void make_room(struct guests *g)
 	struct guest *worst = NULL;
 	size_t n = 0;
 
-	for (size_t i = 0; i < 2 * GUESTS; i++) {
+	for (size_t i = 0; i < 2 * g->most; i++) {
 		struct guest *one = &g->all[i];
 
 		if (!stays(one))
@@ -55,7 +55,7 @@ static void make_room(struct guests *g)
 		if (!worst || rather(g, one, worst))
 			worst = one;
 	}
-	if (n >= GUESTS)
+	if (n >= g->most)
 		send_away(worst);
 }
 
@@ -65,14 +65,14 @@ struct guest *guests_come(struct guests *g, int fd, const struct sockaddr *from)
 
 	pthread_mutex_lock(&g->lock);
 	make_room(g);
-	for (size_t i = 0; i < 2 * GUESTS && !free; i++)
+	for (size_t i = 0; i < 2 * g->most && !free; i++)
 		free = g->all[i].here ? NULL : &g->all[i];
 	if (free)
 		*free = (struct guest){
 			.here = true,
 			.fd = fd,
-			.peer = page_server_peer(from),
-			.until = clock_ns(CLOCK_MONOTONIC) + GUEST_ASK_MS * NUM_MS,
+			.peer = listen_peer(from),
+			.until = clock_ns(CLOCK_MONOTONIC) + g->ask_ms * NUM_MS,
 		};
 	pthread_mutex_unlock(&g->lock);
 	return free;
@@ -95,7 +95,7 @@ void guests_answer(struct guests *g, struct guest *guest)
 
 void guests_answered(struct guests *g, struct guest *guest)
 {
-	set(g, guest, false, GUEST_ASK_MS);
+	set(g, guest, false, g->ask_ms);
 }
 
 void guests_go(struct guests *g, struct guest *guest)
@@ -107,13 +107,19 @@ void guests_go(struct guests *g, struct guest *guest)
 	pthread_mutex_unlock(&g->lock);
 }
 
-void guests_look(struct guests *g)
+uint64_t guests_look(struct guests *g)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), next = UINT64_MAX;
 
 	pthread_mutex_lock(&g->lock);
-	for (size_t i = 0; i < 2 * GUESTS; i++)
-		if (stays(&g->all[i]) && g->all[i].until <= now)
-			send_away(&g->all[i]);
+	for (size_t i = 0; i < 2 * g->most; i++) {
+		struct guest *one = &g->all[i];
+
+		if (stays(one) && one->until <= now)
+			send_away(one);
+		else if (stays(one) && one->until < next)
+			next = one->until;
+	}
 	pthread_mutex_unlock(&g->lock);
+	return next;
 }
