@@ -34,30 +34,36 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct elf_image img = { .fd = -1 };
 	struct code_text text = { .start = ADDR, .end = ADDR + size - 1 };
-	struct code_fn f = {
+	struct code_binary bin = {
 		.img = &img, .texts = &text, .ntexts = 1, .part_of = no_part, .callee_at = callee_at
 	};
+	struct code_subject fn = { .range = { text.start, text.end } };
+	struct code_result found = { 0 };
+	struct code_fn *f;
 
 	if (size < 2)
 		return 0;
-	f.arch = data[0] & 1 ? &code_arch_arm64 : code_arch_x86();
-	if (!f.arch)
+	bin.arch = data[0] & 1 ? &code_arch_arm64 : code_arch_x86();
+	if (!bin.arch)
 		return 0;
-	f.budget = 8 * size;
-	f.sized = data[0] & 2;
-	f.has_labels = true;
-	f.labels = data[0] & 4 ? malloc(sizeof(*f.labels)) : NULL;
-	if (f.labels)
-		f.labels[f.nlabels++] = ADDR + data[size - 1];
+	bin.budget = 8 * size;
+	fn.sized = data[0] & 2;
+	bin.has_labels = true;
+	bin.labels = data[0] & 4 ? malloc(sizeof(*bin.labels)) : NULL;
+	if (bin.labels)
+		bin.labels[bin.nlabels++] = ADDR + data[size - 1];
 	text.blob.view = bytes_of(data + 1, size - 1, false);
 	text.marks = calloc(1, size - 1);
-	if (text.marks && code_fn_analyse(&f, (struct code_range){ text.start, text.end }) > 0)
-		for (size_t i = 0; i < f.rows.n; i++)
-			if (f.rows.rows[i].start >= f.rows.rows[i].end ||
-			    f.rows.rows[i].end > text.end || f.rows.rows[i].start < text.start ||
-			    (i && f.rows.rows[i].start < f.rows.rows[i - 1].end))
-				abort();
-	code_fn_free(&f);
+	f = code_fn_new(&bin);
+	if (text.marks && f)
+		code_fn_analyse(f, &fn, &found);
+	for (size_t i = 0; i < found.nrows; i++)
+		if (found.rows[i].start >= found.rows[i].end || found.rows[i].end > text.end ||
+		    found.rows[i].start < text.start ||
+		    (i && found.rows[i].start < found.rows[i - 1].end))
+			abort();
+	code_fn_free(f);
+	code_binary_free(&bin);
 	free(text.marks);
 	return 0;
 }

@@ -248,34 +248,34 @@ static void analyse(const uint8_t *from, const uint8_t *to)
 		{ .start = ADDR, .end = ADDR + len },
 	};
 	struct code_text *text = &texts[1];
-	struct code_fn f = { .arch = arch,
-			     .img = &img,
-			     .texts = texts,
-			     .ntexts = 2,
-			     .part_of = no_part,
-			     .callee_at = callee_at,
-			     .sized = is_sized,
-			     .has_labels = nlabels,
-			     .outermost = is_entry,
-			     .has_pads = true,
-			     .budget = 10000 };
+	struct code_binary bin = { .arch = arch,
+				   .img = &img,
+				   .texts = texts,
+				   .ntexts = 2,
+				   .part_of = no_part,
+				   .callee_at = callee_at,
+				   .has_labels = nlabels,
+				   .has_pads = true,
+				   .budget = 10000 };
+	const struct code_subject fn = { { ADDR, ADDR + len }, is_sized, is_entry, false };
+	struct code_fn *f = code_fn_new(&bin);
+	struct code_result found;
 
 	text->blob.view = bytes_of(from, len + call_ends, false); /* a byte follows each shape */
 	text->end += call_ends;
 	text->marks = calloc(1, len + 1);
 	text->marks[len] = call_ends ? MARK_ENDS : 0;
 	if (nlabels) {
-		f.labels = malloc(sizeof(labels));
-		memcpy(f.labels, labels, sizeof(labels));
-		f.nlabels = nlabels;
+		bin.labels = malloc(sizeof(labels));
+		memcpy(bin.labels, labels, sizeof(labels));
+		bin.nlabels = nlabels;
 	}
 	rowbuf_free(&rows);
-	verdict = code_fn_analyse(&f, (struct code_range){ ADDR, ADDR + len });
-	if (verdict > 0) {
-		rows = f.rows;
-		f.rows = (struct rowbuf){ 0 };
-	}
-	code_fn_free(&f);
+	verdict = code_fn_analyse(f, &fn, &found);
+	for (size_t i = 0; i < found.nrows; i++)
+		rowbuf_push(&rows, &found.rows[i]);
+	code_fn_free(f);
+	code_binary_free(&bin);
 	free(texts[0].marks);
 	free(text->marks);
 }

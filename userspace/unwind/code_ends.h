@@ -12,12 +12,12 @@
 typedef int (*code_note_fn)(void *ctx, uint64_t addr, bool certain);
 
 /*
- * Fills f->ends with the GOT slots of such functions, and marks the PLT stubs that jump through
- * them with MARK_ENDS. Fills f->may_end with the slots and stubs of error() and its like.
- * Calls note() for each stub. f->arch, f->img and f->texts are set. 0 or -ENOMEM.
+ * Fills bin->ends with the GOT slots of such functions, and marks the PLT stubs that jump through
+ * them with MARK_ENDS. Fills bin->may_end with the slots and stubs of error() and its like.
+ * Calls note() for each stub. bin->arch, bin->img and bin->texts are set. 0 or -ENOMEM.
  */
-int code_ends(struct code_fn *f, code_note_fn note, void *ctx);
+int code_ends(struct code_binary *bin, code_note_fn note, void *ctx);
 /* Whether it is such a slot. */
-bool code_ends_at(const struct code_fn *f, uint64_t slot);
+bool code_ends_at(const struct code_binary *bin, uint64_t slot);
 
 #endif

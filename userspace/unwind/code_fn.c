@@ -22,7 +22,7 @@
 /* Marks the instruction's bytes. False: it overlaps another one. */
 static bool mark(struct code_fn *f, uint64_t addr, unsigned int len)
 {
-	const struct code_text *t = code_text_of(f, addr);
+	const struct code_text *t = code_text_of(f->bin, addr);
 	uint8_t *m = t->marks + (addr - t->start);
 
 	if (*m & MARK_BODY || len > t->end - addr)
@@ -40,7 +40,7 @@ static bool mark(struct code_fn *f, uint64_t addr, unsigned int len)
 
 static uint64_t hash_of_call(const void *ctx, size_t i)
 {
-	return hash_u64(((const struct code_fn *)ctx)->calls[i]);
+	return hash_u64(((const struct code_fn *)ctx)->room.calls[i]);
 }
 
 /* The slot of a function that is called, or a free one */
@@ -48,56 +48,56 @@ static uint32_t *call_slot(const struct code_fn *f, uint64_t target)
 {
 	size_t at;
 
-	slots_each(&f->call_slots, hash_u64(target), at)
-		if (f->calls[f->call_slots.ids[at] - 1] == target)
+	slots_each(&f->room.call_slots, hash_u64(target), at)
+		if (f->room.calls[f->room.call_slots.ids[at] - 1] == target)
 			break;
-	return &f->call_slots.ids[at];
+	return &f->room.call_slots.ids[at];
 }
 
 bool code_calls(const struct code_fn *f, uint64_t target)
 {
-	return f->ncalls && *call_slot(f, target);
+	return f->result.ncalls && *call_slot(f, target);
 }
 
 static int note_call(struct code_fn *f, uint64_t target)
 {
-	int err = slots_reserve(&f->call_slots, f->ncalls, hash_of_call, f);
+	int err = slots_reserve(&f->room.call_slots, f->result.ncalls, hash_of_call, f);
 	uint32_t *slot = err ? NULL : call_slot(f, target);
 
 	if (err || *slot)
 		return err;
-	err = u64_push(&f->calls, &f->ncalls, &f->calls_cap, target);
+	err = u64_push(&f->room.calls, &f->result.ncalls, &f->room.calls_cap, target);
 	if (!err)
-		*slot = (uint32_t)f->ncalls;
+		*slot = (uint32_t)f->result.ncalls;
 	return err;
 }
 
 static int note(struct code_fn *f, const struct code_op *op)
 {
-	const uint64_t address = code_address_of(f, op);
+	const uint64_t address = code_address_of(f->bin, op);
 
 	if (op->kind == OP_CALL && op->target)
 		return note_call(f, op->target);
-	if (!code_text_of(f, address))
+	if (!code_text_of(f->bin, address))
 		return 0;
 	/* AArch64's tables hold distances from a label, which two instructions load. */
 	if (!op->imm2 && code_jump_note_own(f, op->dst, address))
 		return -ENOMEM;
-	return u64_push(&f->addressed, &f->naddressed, &f->addressed_cap, address);
+	return u64_push(&f->room.addressed, &f->result.naddressed, &f->room.addressed_cap, address);
 }
 
 static int returns(struct code_fn *f, const struct code_state *s, int32_t pops)
 {
 	if (code_fn_left_frame(f, s, f->arch->ra != CODE_NO_REG)) {
-		f->leaps = true;
+		f->result.leaps = true;
 		return 0;
 	}
-	if (f->returns && f->pops != pops)
+	if (f->result.returns && f->result.pops != pops)
 		return CODE_FN_REJECT;
-	f->pops = pops;
-	f->returns = true;
-	f->loses |= !code_state_restored(s, f->arch);
-	f->loses_fp |= !code_state_is_entry(s, f->arch);
+	f->result.pops = pops;
+	f->result.returns = true;
+	f->result.loses |= !code_state_restored(s, f->arch);
+	f->result.loses_fp |= !code_state_is_entry(s, f->arch);
 	return code_state_may_return(s, f->arch) ? 0 : CODE_FN_REJECT;
 }
 
@@ -108,7 +108,7 @@ static int leave_op(struct code_fn *f, const struct code_op *op, struct code_sta
 	struct code_state taken;
 	int err;
 
-	f->at = addr;
+	f->try.at = addr;
 	*on = false;
 	switch (op->kind) {
 	case OP_RET:
@@ -116,7 +116,7 @@ static int leave_op(struct code_fn *f, const struct code_op *op, struct code_sta
 	case OP_END:
 		return 0;
 	case OP_BAD:
-		return f->outermost ? 0 : CODE_FN_REJECT;
+		return f->run.fn.outermost ? 0 : CODE_FN_REJECT;
 	case OP_JUMP:
 		return op->target ? code_jump_to(f, op->target, s)
 				  : code_jump_indirect(f, op, s, addr);
@@ -147,7 +147,7 @@ static int leave_op(struct code_fn *f, const struct code_op *op, struct code_sta
 /* Whether a function starts after a call, which therefore does not return. */
 static bool falls_into_function(const struct code_fn *f, uint64_t addr)
 {
-	const uint8_t *m = code_mark_of(f, addr);
+	const uint8_t *m = code_mark_of(f->bin, addr);
 
 	return (m && *m & MARK_CALLED) || code_calls(f, addr);
 }
@@ -159,13 +159,13 @@ static void note_pushed(struct code_fn *f, const struct code_op *op, const struc
 	int64_t height;
 
 	if (!first || !code_height_of(f, s, &height)) {
-		f->pushed = (struct code_pushed){ 0 };
+		f->try.pushed = (struct code_pushed){ 0 };
 		return;
 	}
-	if (height + f->pushed.bytes != *first)
-		f->pushed = (struct code_pushed){ 0 };
+	if (height + f->try.pushed.bytes != *first)
+		f->try.pushed = (struct code_pushed){ 0 };
 	if (op->kind == OP_CALL && height < *first)
-		f->pushed = (struct code_pushed){ at, *first - height };
+		f->try.pushed = (struct code_pushed){ at, *first - height };
 }
 
 static uint32_t written(const struct code_fn *f, const struct code_op *op)
@@ -178,9 +178,9 @@ static uint32_t written(const struct code_fn *f, const struct code_op *op)
 /* Other code follows a call of the function. */
 static int note_final(struct code_fn *f, uint64_t callee)
 {
-	if (!callee || u64_has(f->finals, f->nfinals, callee))
+	if (!callee || u64_has(f->bin->finals, f->bin->nfinals, callee))
 		return 0;
-	return u64_push(&f->finals, &f->nfinals, &f->finals_cap, callee);
+	return u64_push(&f->bin->finals, &f->bin->nfinals, &f->bin->finals_cap, callee);
 }
 
 /*
@@ -190,18 +190,18 @@ static int note_final(struct code_fn *f, uint64_t callee)
 static int run_out(struct code_fn *f, uint64_t addr, const struct code_state *s, uint64_t call,
 		   uint64_t callee, uint64_t last)
 {
-	if (!call && !f->outermost) {
+	if (!call && !f->run.fn.outermost) {
 		if (code_state_is_entry(s, f->arch) ||
 		    (falls_into_function(f, addr) && code_state_may_return(s, f->arch)))
 			return code_jump_to(f, addr, s); /* goes on into the next function */
 		if (!last)
 			return CODE_FN_REJECT;
-		f->guessed = true;
+		f->run.guessed = true;
 		return code_no_return(f, last);
 	}
-	if (call && (f->sized || falls_into_function(f, addr)))
+	if (call && (f->run.fn.sized || falls_into_function(f, addr)))
 		return note_final(f, callee);
-	f->leaps = f->strays = true;
+	f->result.leaps = f->result.strays = true;
 	return 0;
 }
 
@@ -214,7 +214,7 @@ static bool may_start(uint64_t addr, const struct code_op *op)
 /* Follows the code from the leader to where it ends or meets another leader. */
 static int follow(struct code_fn *f, uint64_t addr, const struct code_state *from_state)
 {
-	const uint8_t met = f->in_pad ? MARK_LEADER | MARK_START : MARK_LEADER;
+	const uint8_t met = f->try.in_pad ? MARK_LEADER | MARK_START : MARK_LEADER;
 	const uint64_t from = addr;
 	uint64_t call = 0, last = 0; /* the call right before; the last one */
 	uint64_t callee = 0, target; /* the callee of `call`; the instruction's target */
@@ -227,7 +227,7 @@ static int follow(struct code_fn *f, uint64_t addr, const struct code_state *fro
 	int err = 0;
 
 	code_state_copy(&s, from_state);
-	first += f->pushed.bytes;
+	first += f->try.pushed.bytes;
 	while (on && !err) {
 		uint64_t at = addr;
 
@@ -235,34 +235,34 @@ static int follow(struct code_fn *f, uint64_t addr, const struct code_state *fro
 			return run_out(f, addr, &s, call, callee, last);
 		if (call && falls_into_function(f, addr))
 			return note_final(f, callee);
-		if (addr != from && *code_mark_of(f, addr) & met)
+		if (addr != from && *code_mark_of(f->bin, addr) & met)
 			return code_edge(f, addr, &s, call);
-		if (!f->left || !f->budget)
+		if (!f->run.left || !f->bin->budget)
 			return CODE_FN_REJECT;
-		f->left--;
-		f->budget--;
+		f->run.left--;
+		f->bin->budget--;
 		op = code_op_at(f, addr);
 		if (callee && may_start(addr, op) &&
-		    u64_push(&f->last, &f->nlast, &f->last_cap, callee))
+		    u64_push(&f->room.last, &f->result.nlast, &f->room.last_cap, callee))
 			return -ENOMEM;
 		if (op->kind == OP_BAD || !mark(f, addr, op->len))
-			return f->outermost ? 0 : code_no_return(f, call);
+			return f->run.fn.outermost ? 0 : code_no_return(f, call);
 		addr += op->len;
-		f->runs[f->nruns - 1].end = addr;
+		f->room.followed[f->try.nfollowed - 1].end = addr;
 		op = code_fn_refine(f, op, &s, addr, &refined);
 		kind = op->kind;
 		target = op->target;
-		f->saves |= kind == OP_CALL && code_state_saves(&s, f->arch);
-		if (!code_state_apply(&s, f->arch, op, at) && !f->outermost)
+		f->result.saves |= kind == OP_CALL && code_state_saves(&s, f->arch);
+		if (!code_state_apply(&s, f->arch, op, at) && !f->run.fn.outermost)
 			return CODE_FN_REJECT;
-		f->writes |= written(f, op);
+		f->result.writes |= written(f, op);
 		note_pushed(f, op, &s, at, known ? &first : NULL);
 		err = note(f, op);
 		if (!err)
 			err = leave_op(f, op, &s, at, &on);
 		if (err == CODE_FN_REJECT && (kind == OP_RET ? last : kind == OP_JUMP && call)) {
 			/* Another function's code, or none, follows a call that does not return. */
-			f->guessed = true;
+			f->run.guessed = true;
 			return code_no_return(f, kind == OP_RET ? last : call);
 		}
 		if (kind == OP_CALL)
@@ -277,14 +277,15 @@ static int follow(struct code_fn *f, uint64_t addr, const struct code_state *fro
 /* Follows the code of the last leader that is queued. */
 static int explore_leader(struct code_fn *f)
 {
-	struct code_leader *l = &f->leaders[f->work[--f->nwork]];
-	int err = vec_reserve(&f->runs, &f->runs_cap, f->nruns + 1, sizeof(*f->runs));
+	struct code_leader *l = &f->room.leaders[f->room.work[--f->try.nwork]];
+	int err = vec_reserve(&f->room.followed, &f->room.followed_cap, f->try.nfollowed + 1,
+			      sizeof(*f->room.followed));
 
 	l->queued = false;
 	if (err)
 		return err;
-	f->runs[f->nruns++] = (struct code_range){ l->addr, l->addr };
-	f->pushed = l->pushed;
+	f->room.followed[f->try.nfollowed++] = (struct code_range){ l->addr, l->addr };
+	f->try.pushed = l->pushed;
 	return follow(f, l->addr, &l->state);
 }
 
@@ -292,76 +293,63 @@ int code_fn_explore(struct code_fn *f)
 {
 	int err = 0;
 
-	while ((f->nwork || f->npending) && !err) {
-		if (f->nwork) {
+	while ((f->try.nwork || f->try.npending) && !err) {
+		if (f->try.nwork) {
 			err = explore_leader(f);
 			continue;
 		}
-		f->entry = 0;
-		f->pushed = (struct code_pushed){ 0 };
+		f->try.entry = 0;
+		f->try.pushed = (struct code_pushed){ 0 };
 		err = code_jump_go_on(f);
 	}
-	if (err != CODE_FN_REJECT || !f->entry)
+	if (err != CODE_FN_REJECT || !f->try.entry)
 		return err;
-	if (!f->cut_early && f->entry_index <= CODE_FN_UNUSED)
-		f->cut_early = f->entry_index;
-	err = code_note_table(f, f->entry);
+	if (!f->run.cut_early && f->try.entry_index <= CODE_FN_UNUSED)
+		f->run.cut_early = f->try.entry_index;
+	err = code_note_table(f, f->try.entry);
 	return err ? err : CODE_FN_AGAIN;
 }
 
-void code_fn_drop_runs(struct code_fn *f, size_t n)
+void code_fn_drop_followed(struct code_fn *f, size_t n)
 {
-	while (f->nruns > n)
-		code_unmark(f, f->runs[--f->nruns], MARK_START | MARK_BODY | MARK_LEADER);
+	while (f->try.nfollowed > n)
+		code_unmark(f->bin, f->room.followed[--f->try.nfollowed],
+			    MARK_START | MARK_BODY | MARK_LEADER);
 }
 
-static void clear(struct code_fn *f)
+static void begin_try(struct code_fn *f)
 {
-	code_fn_drop_runs(f, 0);
+	code_fn_drop_followed(f, 0);
 	code_drop_leaders(f, 0);
-	code_empty_slots(&f->call_slots);
-	f->in_pad = false;
-	f->nwork = f->ncalls = f->naddressed = f->ntails = 0;
-	f->njoined = f->nlast = 0;
-	f->njumps = f->npending = 0;
-	for (size_t i = 0; i < f->ntables; i++)
-		f->tables[i].end = f->tables[i].addr;
-	f->has_open = f->has_masked = false;
-	f->entry = 0;
-	f->pushed = (struct code_pushed){ 0 };
-	f->rows.n = 0;
-	f->returns = f->leaps = f->loses = f->loses_fp = f->tail_loses = f->saves = false;
-	f->strays = f->hands_over = f->goes_away = false;
-	f->own_late = false;
-	f->writes = 0;
-	f->pops = 0;
-	f->own_jumps = 0;
+	code_empty_slots(&f->room.call_slots);
+	f->try = (struct code_try){ .parts[0].range = f->run.fn.range, .nparts = 1 };
+	f->result = (struct code_result){ 0 };
 }
 
-/* Explores the function, again for each thing that is learnt of it. 0, CODE_FN_REJECT, -ENOMEM. */
-static int explore_fn(struct code_fn *f, struct code_range fn)
+/*
+ * Explores the function under the assumptions, again for each thing that is learnt of it. 0,
+ * CODE_FN_REJECT, -ENOMEM.
+ */
+static int explore_fn(struct code_fn *f, const struct code_run *assumed)
 {
+	const struct code_range range = assumed->fn.range;
 	struct code_state s;
 	int err = CODE_FN_AGAIN;
 
-	f->nnoreturn = f->ntables = f->nown = f->ndead = 0;
-	f->guessed = false;
-	f->cut_early = 0;
-	f->left = (fn.end - fn.start) * CODE_FN_VISITS + VISITS_MORE;
+	f->run = *assumed;
+	f->run.left = (range.end - range.start) * CODE_FN_VISITS + VISITS_MORE;
 	code_state_entry(&s, f->arch);
 	for (int i = 0; i < TRIES && err == CODE_FN_AGAIN; i++) {
-		clear(f);
-		f->parts[0] = fn;
-		f->nparts = 1;
-		err = code_new_leader(f, fn.start, &s, 0);
+		begin_try(f);
+		err = code_new_leader(f, range.start, &s, 0);
 		if (!err)
 			err = code_fn_explore(f);
-		if (!err && f->own_late)
+		if (!err && f->try.own_late)
 			err = CODE_FN_AGAIN;
-		if (!err && f->sized && f->has_pads)
+		if (!err && f->run.fn.sized && f->bin->has_pads)
 			err = code_pads(f);
-		if (err == CODE_FN_REJECT && f->in_pad) {
-			f->sized = false; /* then tries without landing pads */
+		if (err == CODE_FN_REJECT && f->try.in_pad) {
+			f->run.fn.sized = false; /* then tries without landing pads */
 			err = CODE_FN_AGAIN;
 		}
 	}
@@ -373,59 +361,111 @@ static int explore_fn(struct code_fn *f, struct code_range fn)
  * Then they, or the first right one after them, lead to a contradiction: where more code makes
  * sense, it is right.
  */
-static int explore_tables(struct code_fn *f, struct code_range fn)
+static int explore_tables(struct code_fn *f, const struct code_subject *fn)
 {
-	const bool sized = f->sized;
-	unsigned int other;
+	struct code_run run = { .fn = *fn };
+	int err = explore_fn(f, &run);
 	size_t most;
-	int err;
 
-	f->unused = 0;
-	f->doubt_masks = false;
-	err = explore_fn(f, fn);
-	if (err == CODE_FN_REJECT && f->has_masked) {
-		f->doubt_masks = true;
-		f->sized = sized;
-		err = explore_fn(f, fn);
+	if (err == CODE_FN_REJECT && f->try.has_masked) {
+		run.doubt_masks = true;
+		err = explore_fn(f, &run);
 	}
-	while (err == CODE_FN_REJECT && f->has_open && f->unused < CODE_FN_UNUSED) {
-		f->unused++;
-		f->sized = sized;
-		err = explore_fn(f, fn);
+	while (err == CODE_FN_REJECT && f->try.has_open && run.unused < CODE_FN_UNUSED) {
+		run.unused++;
+		err = explore_fn(f, &run);
 	}
-	other = f->cut_early;
-	if (err || f->unused || !other)
+	if (err || run.unused || !f->run.cut_early)
 		return err;
-	most = f->nleaders;
-	f->sized = sized;
-	f->unused = other;
-	err = explore_fn(f, fn);
-	if (err < 0 || (!err && f->nleaders > most))
+	most = f->try.nleaders;
+	run.unused = f->run.cut_early;
+	err = explore_fn(f, &run);
+	if (err < 0 || (!err && f->try.nleaders > most))
 		return err;
-	f->sized = sized;
-	f->unused = 0;
-	return explore_fn(f, fn);
+	run.unused = 0;
+	return explore_fn(f, &run);
 }
 
-int code_fn_analyse(struct code_fn *f, struct code_range fn)
+static int verdict_of(const struct code_result *r)
+{
+	if (r->returns ? !r->loses : !r->leaps && r->saves)
+		return CODE_PROVEN;
+	if (!r->returns && !r->ntails && !r->strays && !r->guessed &&
+	    (r->hands_over ? r->saves && !r->loses : r->goes_away))
+		return CODE_PROVEN;
+	return r->ntails && !r->tail_loses && !r->loses && !r->guessed ? CODE_TAILS : CODE_SOUND;
+}
+
+static struct code_result hand_out(const struct code_fn *f)
+{
+	struct code_result r = f->result;
+
+	r.calls = f->room.calls;
+	r.addressed = f->room.addressed;
+	r.tails = f->room.tails;
+	r.joined = f->room.joined;
+	r.last = f->room.last;
+	r.rows = f->room.rows.rows;
+	r.nrows = f->room.rows.n;
+	r.guessed = f->run.guessed;
+	if (f->run.nnoreturn || r.leaps)
+		r.writes = UINT32_MAX;
+	return r;
+}
+
+int code_fn_analyse(struct code_fn *f, const struct code_subject *fn, struct code_result *ret)
 {
 	int err;
 
-	if (!f->cache)
-		f->cache = calloc(CODE_CACHE, sizeof(*f->cache));
-	if (!f->cache)
+	*ret = (struct code_result){ 0 };
+	if (!f->room.cache)
+		f->room.cache = calloc(CODE_CACHE, sizeof(*f->room.cache));
+	if (!f->room.cache)
 		return -ENOMEM;
 	err = explore_tables(f, fn);
 	if (!err)
 		err = code_fn_make_rows(f);
-	if (err < 0)
-		return err;
 	if (err)
-		return CODE_REJECTED;
-	if (f->returns ? !f->loses : !f->leaps && f->saves)
-		return CODE_PROVEN;
-	if (!f->returns && !f->ntails && !f->strays && !f->guessed &&
-	    (f->hands_over ? f->saves && !f->loses : f->goes_away))
-		return CODE_PROVEN;
-	return f->ntails && !f->tail_loses && !f->loses && !f->guessed ? CODE_TAILS : CODE_SOUND;
+		return err < 0 ? err : CODE_REJECTED;
+	*ret = hand_out(f);
+	return verdict_of(ret);
+}
+
+struct code_fn *code_fn_new(struct code_binary *bin)
+{
+	struct code_fn *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return NULL;
+	f->bin = bin;
+	f->arch = bin->arch;
+	return f;
+}
+
+void code_fn_free(struct code_fn *f)
+{
+	struct code_room *room = f ? &f->room : NULL;
+
+	if (!f)
+		return;
+	free(room->cache);
+	free(room->dead);
+	free(room->noreturn);
+	free(room->tables);
+	free(room->own);
+	free(room->leaders);
+	slots_free(&room->slots);
+	free(room->work);
+	free(room->followed);
+	free(room->read);
+	free(room->jumps);
+	free(room->pending);
+	free(room->calls);
+	free(room->addressed);
+	free(room->tails);
+	free(room->joined);
+	free(room->last);
+	slots_free(&room->call_slots);
+	rowbuf_free(&room->rows);
+	free(f);
 }

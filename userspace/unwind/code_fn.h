@@ -12,10 +12,8 @@
 #ifndef SFBPF_UNWIND_CODE_FN_H
 #define SFBPF_UNWIND_CODE_FN_H
 
-#include "base/slots.h"
 #include "elf/elf_image.h"
-#include "unwind/code_state.h"
-#include "unwind/fntab.h"
+#include "unwind/code_op.h"
 #include "unwind/row.h"
 
 struct code_range {
@@ -51,42 +49,6 @@ enum {
 	MARK_DONE = 128,     /* a function that starts here was analysed */
 };
 
-/* The last call, and the bytes that were pushed before it and are still there */
-struct code_pushed {
-	uint64_t call; /* 0: none */
-	int64_t bytes;
-};
-
-struct code_leader {
-	uint64_t addr;
-	uint64_t from_call; /* only the return of that call leads here; 0: other ways do too */
-	bool queued;
-	bool passed;		   /* code was followed across it before it was known to be one */
-	bool is_pad;		   /* it is code of a landing pad */
-	struct code_pushed pushed; /* what the way here pushed; no call: there are several */
-	struct code_state state;
-};
-
-struct code_jump { /* an indirect jump, and the table that it was found to use */
-	uint64_t at;
-	struct code_val table;
-};
-
-struct code_table {	    /* no other table is read across its first entry */
-	uint64_t addr, end; /* end: of what was read of it so far */
-};
-
-/*
- * A table whose length the code does not tell. Its entries are followed one after the other: an
- * entry that leads to a contradiction is beyond the end.
- */
-struct code_pending {
-	struct code_val table;
-	struct code_state state; /* what is known at the jump */
-	uint64_t at;
-	unsigned int next, to; /* the next entry; how many before it lead to code */
-};
-
 /*
  * What a call of a function does. Some remove their arguments from the stack (x86's `ret 8`), but
  * none in most files.
@@ -98,21 +60,8 @@ struct code_callee {
 
 #define CODE_POPS_UNKNOWN (-1)
 
-struct code_own { /* an address of code that the function loads into a register */
-	uint64_t addr;
-	uint8_t reg;
-};
-
-#define CODE_PARTS 32
-#define CODE_CACHE 8192 /* decoded instructions that are kept, a power of two */
-
-struct code_cached {
-	uint64_t addr;
-	struct code_op op;
-};
-
-/* Memory is kept from function to function. */
-struct code_fn {
+/* The file whose functions are analysed, and what is known of it from one function to the next */
+struct code_binary {
 	const struct code_arch *arch;
 	const struct elf_image *img;
 	struct code_text *texts;
@@ -127,72 +76,39 @@ struct code_fn {
 	/* What is known of the function at `addr`, which is called */
 	struct code_callee (*callee_at)(void *ctx, uint64_t addr);
 	void *ctx;
-	uint64_t budget;	   /* instructions that may still be looked at */
-	uint64_t left;		   /* the part of it for this function */
-	struct code_cached *cache; /* indexed by the low bits of the address */
-	uint64_t *ends;		   /* GOT slots of functions that do not return (code_ends.h) */
+	uint64_t budget; /* instructions that may still be looked at */
+	uint64_t *ends;	 /* GOT slots of functions that do not return (code_ends.h) */
 	size_t nends, ends_cap;
 	uint64_t *may_end; /* GOT slots and stubs of those that return if their argument is 0 */
 	size_t nmay_end, may_end_cap;
 	uint64_t *finals; /* functions after one of whose calls another function starts */
 	size_t nfinals, finals_cap;
-	bool by_finals; /* `finals` are taken not to return */
-	bool sized;	/* the function certainly ends where its range does */
-	bool uses_fp;	/* its code addresses the frame by fp */
-	bool by_fp;	/* so the CFA is given by fp, as long as that is known */
-	bool outermost; /* the function is the program's entry: all of its rows say so */
-
-	struct code_range parts[CODE_PARTS];
-	bool sized_part[CODE_PARTS];	 /* `sized` of parts beyond the first */
-	uint64_t part_entry[CODE_PARTS]; /* where it was entered; 0: at a function's start */
-	uint64_t at;			 /* the instruction in progress */
-	uint64_t *dead; /* what the function does not jump to, though it seems so */
-	size_t ndead, dead_cap;
-	size_t nparts;
-	struct code_leader *leaders;
-	size_t nleaders, leaders_cap;
-	struct slots slots;
-	uint32_t *work;
-	size_t nwork, work_cap;
-	struct code_range *runs; /* marked code */
-	size_t nruns, runs_cap;
-	uint64_t *noreturn; /* calls that do not return */
-	size_t nnoreturn, noreturn_cap;
-	bool in_pad;		   /* the code in progress is that of a landing pad */
-	struct code_pushed pushed; /* what the code in progress pushed */
-	struct code_table *tables; /* tables of this function, and ends that were found */
-	size_t ntables, tables_cap;
-	struct code_pending *pending;
-	size_t npending, pending_cap;
-	uint64_t entry; /* the address of the entry whose code is in progress; 0: none */
-	unsigned int entry_index;
-	bool has_open;		/* there is such a table */
-	bool has_masked;	/* there is a table whose length only a mask tells */
-	bool doubt_masks;	/* such tables are taken to be shorter */
-	unsigned int unused;	/* entries at the start of such tables that are not followed */
-	unsigned int cut_early; /* index of one of the first entries that contradicts; 0: none */
-	struct code_jump *jumps;
-	size_t njumps, jumps_cap;
-	struct code_own *own;
-	size_t nown, own_cap;
-	uint32_t own_jumps; /* registers whose addresses in `own` a jump was followed to */
-	bool own_late;	    /* such an address was found after that */
-	uint64_t *labels;   /* labels of the file (code_labels.h) */
+	uint64_t *labels; /* labels of the file (code_labels.h) */
 	size_t nlabels, labels_cap;
 	uint64_t *data_labels;
 	size_t ndata_labels, data_labels_cap;
 	bool has_labels, has_data_labels;
 	bool has_pads;	  /* the file has landing pads, as its tables for exceptions say */
 	bool has_poppers; /* a function of the file removes its arguments */
-	/* Results */
-	uint64_t *calls, *addressed; /* code that it calls; code whose address it takes */
-	struct slots call_slots;     /* index of calls */
-	uint64_t *tails;  /* code that it jumps to with stack and registers as at entry */
-	uint64_t *joined; /* functions that it goes on into with other registers than at entry */
-	uint64_t *last;	  /* callees of calls after which another function may start */
-	size_t ncalls, calls_cap, naddressed, addressed_cap, ntails, tails_cap, njoined, joined_cap;
-	size_t nlast, last_cap;
-	struct rowbuf rows;
+};
+
+/* The function to be analysed */
+struct code_subject {
+	struct code_range range;
+	bool sized;	/* it certainly ends where its range does */
+	bool outermost; /* it is the program's entry: all of its rows say so */
+	bool by_finals; /* `finals` of the file are taken not to return */
+};
+
+/* What was found. The arrays are valid until the next analysis. */
+struct code_result {
+	const struct row *rows; /* ascending, without overlaps */
+	size_t nrows;
+	const uint64_t *calls, *addressed; /* code that it calls; code whose address it takes */
+	const uint64_t *tails;	/* code that it jumps to with stack and registers as at entry */
+	const uint64_t *joined; /* functions that it goes on into with other registers */
+	const uint64_t *last;	/* callees of calls after which another function may start */
+	size_t ncalls, naddressed, ntails, njoined, nlast;
 	/*
 	 * It returns; some ways lead to other functions; the caller's registers are lost; they are
 	 * on a way to `tails`
@@ -204,10 +120,10 @@ struct code_fn {
 	 */
 	bool hands_over, goes_away, strays;
 	bool loses_fp;	 /* it returns with another fp */
-	uint32_t writes; /* registers, by it and by what it calls */
-	int32_t pops;	 /* bytes of arguments that it removes when it returns */
 	bool guessed;	 /* a call was taken not to return, as what follows makes no sense */
 	bool saves;	 /* a register of the caller is saved and overwritten at a call */
+	uint32_t writes; /* registers, by it and by what it calls; all, if not all of it was seen */
+	int32_t pops;	 /* bytes of arguments that it removes when it returns */
 };
 
 enum code_verdict {
@@ -227,26 +143,30 @@ enum code_verdict {
 	CODE_PROVEN,
 };
 
-/* f->rows, f->calls and f->addressed are the function's. CODE_*, -ENOMEM. */
-int code_fn_analyse(struct code_fn *f, struct code_range fn);
-void code_fn_free(struct code_fn *f);
+/* Analyses the functions of a file one after another, and keeps its memory for the next one. */
+struct code_fn;
+
+/* The file must outlive it. NULL: no memory. */
+struct code_fn *code_fn_new(struct code_binary *bin);
+void code_fn_free(struct code_fn *f); /* NULL is allowed */
+/* CODE_*, -ENOMEM. A function that was rejected has no rows. */
+int code_fn_analyse(struct code_fn *f, const struct code_subject *fn, struct code_result *ret);
 /* Whether the function that was analysed last calls the one at target. */
 bool code_calls(const struct code_fn *f, uint64_t target);
 
+void code_binary_free(struct code_binary *bin); /* all but img and texts, which are the caller's */
 /* The text that holds the address, or NULL. None holds 0: AArch64's files have a header there. */
-struct code_text *code_text_of(const struct code_fn *f, uint64_t addr);
+struct code_text *code_text_of(const struct code_binary *bin, uint64_t addr);
 /* Decodes the instruction; OP_BAD outside of text. */
-void code_decode(const struct code_fn *f, uint64_t addr, struct code_op *ret);
-/* Decodes it through f->cache: code is looked at several times. */
-const struct code_op *code_op_at(const struct code_fn *f, uint64_t addr);
+void code_decode(const struct code_binary *bin, uint64_t addr, struct code_op *ret);
 /*
  * Whether no table describes the byte at the address. The bits of gap_lines answer that for most
  * addresses; to read the mark of one in a large file is a cache miss.
  */
-static inline bool code_in_gap(const struct code_fn *f, uint64_t addr)
+static inline bool code_in_gap(const struct code_binary *bin, uint64_t addr)
 {
-	for (size_t i = 0; i < f->ntexts; i++) {
-		const struct code_text *t = &f->texts[i];
+	for (size_t i = 0; i < bin->ntexts; i++) {
+		const struct code_text *t = &bin->texts[i];
 		const uint64_t at = addr - t->start, line = at / CODE_LINE;
 
 		if (at < t->end - t->start)
@@ -258,14 +178,14 @@ static inline bool code_in_gap(const struct code_fn *f, uint64_t addr)
  * The address that the instruction takes; 0: none. In files that may be mapped anywhere, a number
  * is none: some are as small as the addresses of small files.
  */
-static inline uint64_t code_address_of(const struct code_fn *f, const struct code_op *op)
+static inline uint64_t code_address_of(const struct code_binary *bin, const struct code_op *op)
 {
-	return op->kind != OP_CONST || (op->is_number && f->img->type == ET_DYN)
+	return op->kind != OP_CONST || (op->is_number && bin->img->type == ET_DYN)
 		       ? 0
 		       : (uint64_t)(op->imm + op->imm2);
 }
-uint8_t *code_mark_of(const struct code_fn *f, uint64_t addr); /* NULL: outside of text */
+uint8_t *code_mark_of(const struct code_binary *bin, uint64_t addr); /* NULL: outside of text */
 /* Removes these marks from the range. */
-void code_unmark(const struct code_fn *f, struct code_range range, uint8_t marks);
+void code_unmark(const struct code_binary *bin, struct code_range range, uint8_t marks);
 
 #endif

@@ -18,14 +18,14 @@ static int by_addr(const void *a, const void *b)
 static int put(struct code_fn *f, uint64_t start, uint64_t end, const struct code_state *s,
 	       bool by_fp)
 {
-	struct row *last = f->rows.n ? &f->rows.rows[f->rows.n - 1] : NULL;
+	struct row *last = f->room.rows.n ? &f->room.rows.rows[f->room.rows.n - 1] : NULL;
 	struct row row = { .ra = { .kind = RULE_UNDEF }, .source = ROW_CODE };
 
-	if (!f->outermost && !code_state_row(s, f->arch, by_fp, &row))
+	if (!f->run.fn.outermost && !code_state_row(s, f->arch, by_fp, &row))
 		return 0;
-	if (!f->outermost && row.fp.kind == RULE_NONE) {
+	if (!f->run.fn.outermost && row.fp.kind == RULE_NONE) {
 		/* It is not known where it is, unless the function changes it for good. */
-		if (!f->loses_fp && (f->returns || f->leaps))
+		if (!f->result.loses_fp && (f->result.returns || f->result.leaps))
 			return 0;
 		row.fp.kind = RULE_UNDEF;
 	}
@@ -35,19 +35,19 @@ static int put(struct code_fn *f, uint64_t start, uint64_t end, const struct cod
 		last->end = end;
 		return 0;
 	}
-	return rowbuf_push(&f->rows, &row);
+	return rowbuf_push(&f->room.rows, &row);
 }
 
 /* Padding between two pieces of the function has the row before it, as in compilers' tables. */
 static void pad(struct code_fn *f, uint64_t addr, const struct code_leader *next)
 {
-	struct row *last = f->rows.n ? &f->rows.rows[f->rows.n - 1] : NULL;
+	struct row *last = f->room.rows.n ? &f->room.rows.rows[f->room.rows.n - 1] : NULL;
 	struct code_op op;
 
 	if (!next || !last || last->end != addr || next->addr - addr < PADDING_MIN ||
 	    next->addr - addr > PADDING_MAX)
 		return;
-	while (addr < next->addr && !(*code_mark_of(f, addr) & (MARK_START | MARK_BODY))) {
+	while (addr < next->addr && !(*code_mark_of(f->bin, addr) & (MARK_START | MARK_BODY))) {
 		op = *code_op_at(f, addr);
 		if (op.kind != OP_NOP)
 			return;
@@ -101,7 +101,7 @@ static bool by_sp_or_fp(const struct code_arch *arch, const struct rule *rule)
 static bool keeps_row(const struct code_fn *f, const struct code_walk *w)
 {
 	const struct code_arch *arch = f->arch;
-	const struct row *last = f->rows.n ? &f->rows.rows[f->rows.n - 1] : NULL;
+	const struct row *last = f->room.rows.n ? &f->room.rows.rows[f->room.rows.n - 1] : NULL;
 	const struct code_op *op = w->op;
 	const uint32_t writes = code_op_writes(op);
 
@@ -117,23 +117,23 @@ static bool keeps_row(const struct code_fn *f, const struct code_walk *w)
 static int rows_of(struct code_fn *f, const struct code_leader *l, const struct code_leader *next)
 {
 	struct code_walk w;
-	bool by_fp = f->by_fp, kept = false;
+	bool by_fp = f->try.by_fp, kept = false;
 	int err = 0;
 
 	code_walk_begin(&w, l);
 	while (!err && code_walk_next(f, &w)) {
 		if (kept)
-			f->rows.rows[f->rows.n - 1].end = w.end;
+			f->room.rows.rows[f->room.rows.n - 1].end = w.end;
 		else
 			err = put(f, w.at, w.end, &w.state, by_fp);
 		kept = !err && keeps_row(f, &w);
-		f->uses_fp |= uses_fp(f, &w.state, w.op);
+		f->try.uses_fp |= uses_fp(f, &w.state, w.op);
 		if (by_fp && moves_sp_later(f, &w))
 			by_fp = false; /* sp was written, so the row is not kept */
 		code_walk_apply(f, &w);
 	}
-	if (!err && !w.on && f->leaps && !f->outermost)
-		err = code_leap_rows(f, l, &f->rows);
+	if (!err && !w.on && f->result.leaps && !f->run.fn.outermost)
+		err = code_leap_rows(f, l, &f->room.rows);
 	if (!err && !w.on)
 		pad(f, w.end, next);
 	return err;
@@ -143,9 +143,10 @@ static int rows_of_leaders(struct code_fn *f)
 {
 	int err = 0;
 
-	f->rows.n = 0;
-	for (size_t i = 0; i < f->nleaders && !err; i++)
-		err = rows_of(f, &f->leaders[i], i + 1 < f->nleaders ? &f->leaders[i + 1] : NULL);
+	f->room.rows.n = 0;
+	for (size_t i = 0; i < f->try.nleaders && !err; i++)
+		err = rows_of(f, &f->room.leaders[i],
+			      i + 1 < f->try.nleaders ? &f->room.leaders[i + 1] : NULL);
 	return err;
 }
 
@@ -153,12 +154,12 @@ int code_fn_make_rows(struct code_fn *f)
 {
 	int err;
 
-	qsort(f->leaders, f->nleaders, sizeof(*f->leaders), by_addr);
-	f->by_fp = f->uses_fp = false;
+	qsort(f->room.leaders, f->try.nleaders, sizeof(*f->room.leaders), by_addr);
+	f->try.by_fp = f->try.uses_fp = false;
 	err = rows_of_leaders(f);
 	/* Tables of AArch64 use fp in all of a function whose code does. */
-	if (err || f->arch->ra == CODE_NO_REG || !f->uses_fp)
+	if (err || f->arch->ra == CODE_NO_REG || !f->try.uses_fp)
 		return err;
-	f->by_fp = true;
+	f->try.by_fp = true;
 	return rows_of_leaders(f);
 }

@@ -6,7 +6,6 @@
 
 #include "base/u64s.h"
 #include "base/vec.h"
-#include "unwind/code_fn_internal.h"
 #include "unwind/code_labels.h"
 
 #define OWN_MAX	    256
@@ -16,8 +15,8 @@
 /* The segment that holds the address. 1, 0: none, -ENOMEM. */
 static int data_of(struct code_fn *f, uint64_t addr, struct bytes *ret, uint64_t *ret_start)
 {
-	const struct code_text *t = code_text_of(f, addr);
-	size_t room = sizeof(f->data) / sizeof(f->data[0]);
+	const struct code_text *t = code_text_of(f->bin, addr);
+	size_t room = sizeof(f->bin->data) / sizeof(f->bin->data[0]);
 	int err;
 
 	if (t) {
@@ -25,25 +24,25 @@ static int data_of(struct code_fn *f, uint64_t addr, struct bytes *ret, uint64_t
 		*ret_start = t->start;
 		return 1;
 	}
-	for (size_t i = 0; i < f->ndata; i++)
-		if (addr >= f->data[i].start &&
-		    addr - f->data[i].start < f->data[i].blob.view.len) {
-			*ret = f->data[i].blob.view;
-			*ret_start = f->data[i].start;
+	for (size_t i = 0; i < f->bin->ndata; i++)
+		if (addr >= f->bin->data[i].start &&
+		    addr - f->bin->data[i].start < f->bin->data[i].blob.view.len) {
+			*ret = f->bin->data[i].blob.view;
+			*ret_start = f->bin->data[i].start;
 			return 1;
 		}
-	for (uint32_t i = 0; i < f->img->nphdrs && f->ndata < room; i++) {
-		const struct elf_phdr *ph = &f->img->phdrs[i];
-		struct code_data *d = &f->data[f->ndata];
+	for (uint32_t i = 0; i < f->bin->img->nphdrs && f->bin->ndata < room; i++) {
+		const struct elf_phdr *ph = &f->bin->img->phdrs[i];
+		struct code_data *d = &f->bin->data[f->bin->ndata];
 
 		if (ph->type != PT_LOAD || addr < ph->vaddr || addr - ph->vaddr >= ph->filesz ||
 		    ph->filesz > DATA_MAX)
 			continue;
-		err = elf_image_read(f->img, ph->offset, ph->filesz, &d->blob);
+		err = elf_image_read(f->bin->img, ph->offset, ph->filesz, &d->blob);
 		if (err)
 			return err == -ENOMEM ? err : 0;
 		d->start = ph->vaddr;
-		f->ndata++;
+		f->bin->ndata++;
 		*ret = d->blob.view;
 		*ret_start = d->start;
 		return 1;
@@ -80,7 +79,7 @@ static int read_entry(struct code_fn *f, const struct code_val *v, unsigned int 
 		entry = bytes_u64(&data);
 	}
 	*ret_target = v->sym + (entry << v->shift);
-	return !data.err && code_text_of(f, *ret_target) && !(*ret_target % f->arch->align);
+	return !data.err && code_text_of(f->bin, *ret_target) && !(*ret_target % f->arch->align);
 }
 
 /*
@@ -89,59 +88,62 @@ static int read_entry(struct code_fn *f, const struct code_val *v, unsigned int 
  */
 static int known_table(struct code_fn *f, uint64_t at, struct code_val *v)
 {
-	for (size_t i = 0; i < f->njumps; i++) {
-		if (f->jumps[i].at != at)
+	for (size_t i = 0; i < f->try.njumps; i++) {
+		if (f->room.jumps[i].at != at)
 			continue;
 		if (v->kind != VAL_TARGET || !v->n)
-			*v = f->jumps[i].table;
+			*v = f->room.jumps[i].table;
 		return 0;
 	}
 	/* Entries of 8 bytes may be one word, a pointer to another function. */
 	if (v->kind != VAL_TARGET || v->size == 8)
 		return 0;
-	if (vec_reserve(&f->jumps, &f->jumps_cap, f->njumps + 1, sizeof(*f->jumps)))
+	if (vec_reserve(&f->room.jumps, &f->room.jumps_cap, f->try.njumps + 1,
+			sizeof(*f->room.jumps)))
 		return -ENOMEM;
-	f->jumps[f->njumps++] = (struct code_jump){ at, *v };
+	f->room.jumps[f->try.njumps++] = (struct code_jump){ at, *v };
 	return 0;
 }
 
 /* Whether the word at slot is where ld.so puts its resolver of symbols. */
 static bool leads_to_resolver(const struct code_fn *f, uint64_t slot)
 {
-	const struct elf_shdr *got = elf_image_section(f->img, ".got.plt");
+	const struct elf_shdr *got = elf_image_section(f->bin->img, ".got.plt");
 
 	if (!got)
-		got = elf_image_section(f->img, ".got");
+		got = elf_image_section(f->bin->img, ".got");
 	return got && slot == got->addr + 16;
 }
 
 int code_note_table(struct code_fn *f, uint64_t addr)
 {
-	int err = vec_reserve(&f->tables, &f->tables_cap, f->ntables + 1, sizeof(*f->tables));
-
-	if (!err)
-		f->tables[f->ntables++] = (struct code_table){ addr, addr };
-	return err;
-}
-
-static struct code_table *table_at(const struct code_fn *f, uint64_t addr)
-{
-	for (size_t i = 0; i < f->ntables; i++)
-		if (f->tables[i].addr == addr)
-			return &f->tables[i];
-	return NULL;
+	return u64_push(&f->room.tables, &f->run.ntables, &f->room.tables_cap, addr);
 }
 
 bool code_is_table(const struct code_fn *f, uint64_t addr)
 {
-	return table_at(f, addr);
+	return u64_has(f->room.tables, f->run.ntables, addr);
+}
+
+/* The table at addr was read up to `end`. 0 or -ENOMEM. */
+static int note_read(struct code_fn *f, uint64_t addr, uint64_t end)
+{
+	size_t i = 0;
+
+	while (i < f->try.nread && f->room.read[i].start != addr)
+		i++;
+	if (vec_reserve(&f->room.read, &f->room.read_cap, i + 1, sizeof(*f->room.read)))
+		return -ENOMEM;
+	f->room.read[i] = (struct code_range){ addr, end };
+	f->try.nread += i == f->try.nread;
+	return 0;
 }
 
 /* Whether another table was read across the address. */
 static bool is_in_table(const struct code_fn *f, uint64_t addr)
 {
-	for (size_t i = 0; i < f->ntables; i++)
-		if (addr > f->tables[i].addr && addr < f->tables[i].end)
+	for (size_t i = 0; i < f->try.nread; i++)
+		if (addr > f->room.read[i].start && addr < f->room.read[i].end)
 			return true;
 	return false;
 }
@@ -150,14 +152,15 @@ static bool is_in_table(const struct code_fn *f, uint64_t addr)
 static int put_off(struct code_fn *f, const struct code_val *v, const struct code_state *s,
 		   unsigned int next, unsigned int to)
 {
-	int err = vec_reserve(&f->pending, &f->pending_cap, f->npending + 1, sizeof(*f->pending));
+	int err = vec_reserve(&f->room.pending, &f->room.pending_cap, f->try.npending + 1,
+			      sizeof(*f->room.pending));
 	struct code_pending *p;
 
 	if (err)
 		return err;
-	p = &f->pending[f->npending++];
+	p = &f->room.pending[f->try.npending++];
 	p->table = *v;
-	p->at = f->at;
+	p->at = f->try.at;
 	p->next = next;
 	p->to = to;
 	code_state_copy(&p->state, s);
@@ -166,7 +169,7 @@ static int put_off(struct code_fn *f, const struct code_val *v, const struct cod
 
 static bool is_unbound(const struct code_fn *f, const struct code_val *v)
 {
-	return !v->n || (v->masked && f->doubt_masks);
+	return !v->n || (v->masked && f->run.doubt_masks);
 }
 
 /* Follows the entries from `first` on. to: how many before it lead to code */
@@ -181,7 +184,7 @@ static int table_entries(struct code_fn *f, const struct code_val *v, const stru
 		/* Tables do not overlap each other or other data. */
 		uint64_t at = (uint64_t)v->off + (uint64_t)i * v->size;
 
-		if (to && (table_at(f, at) || (open && code_is_data_label(f, at))))
+		if (to && (code_is_table(f, at) || (open && code_is_data_label(f->bin, at))))
 			return 0;
 		more = read_entry(f, v, i, &target);
 		if (more < 0)
@@ -189,26 +192,27 @@ static int table_entries(struct code_fn *f, const struct code_val *v, const stru
 		if (!i && target == v->sym) /* an entry of 0: the index is never 0 */
 			continue;
 		if (unbound && !to &&
-		    (i < f->unused || (!code_fn_inside(f, target) && i < CODE_FN_UNUSED)))
+		    (i < f->run.unused || (!code_fn_inside(f, target) && i < CODE_FN_UNUSED)))
 			continue;
 		if (more && unbound && !to && !code_fn_inside(f, target) &&
 		    code_state_is_entry(s, f->arch)) {
 			/* It leads into another function, which shares the rest of its code */
-			f->leaps = f->strays = true;
-			f->loses |= !code_state_restored(s, f->arch);
+			f->result.leaps = f->result.strays = true;
+			f->result.loses |= !code_state_restored(s, f->arch);
 			return 0;
 		}
 		if (!more || (unbound && !code_fn_inside(f, target)))
 			return to && unbound ? 0 : CODE_FN_REJECT;
 		/* It leads into an instruction: the end of the table was missed. */
-		if (to && unbound && *code_mark_of(f, target) & MARK_BODY)
+		if (to && unbound && *code_mark_of(f->bin, target) & MARK_BODY)
 			return 0;
 		if (unbound && to) {
-			f->entry = at;
-			f->entry_index = i;
+			f->try.entry = at;
+			f->try.entry_index = i;
 		}
-		table_at(f, (uint64_t)v->off)->end = at + v->size;
-		err = code_jump_to(f, target, s);
+		err = note_read(f, (uint64_t)v->off, at + v->size);
+		if (!err)
+			err = code_jump_to(f, target, s);
 		if (!err && unbound)
 			return put_off(f, v, s, i + 1, to + 1);
 		to++;
@@ -218,13 +222,13 @@ static int table_entries(struct code_fn *f, const struct code_val *v, const stru
 
 static int jump_table(struct code_fn *f, const struct code_val *v, const struct code_state *s)
 {
-	int err = is_unbound(f, v) && v->size < 8 ? code_labels_load_data(f) : 0;
+	int err = is_unbound(f, v) && v->size < 8 ? code_labels_load_data(f->bin) : 0;
 
 	if (err)
 		return err;
-	f->has_open |= !v->n;
-	f->has_masked |= v->masked;
-	if (!table_at(f, (uint64_t)v->off)) {
+	f->try.has_open |= !v->n;
+	f->try.has_masked |= v->masked;
+	if (!code_is_table(f, (uint64_t)v->off)) {
 		const bool read_too_far = is_in_table(f, (uint64_t)v->off);
 
 		err = code_note_table(f, (uint64_t)v->off);
@@ -236,9 +240,9 @@ static int jump_table(struct code_fn *f, const struct code_val *v, const struct 
 
 int code_jump_go_on(struct code_fn *f)
 {
-	const struct code_pending p = f->pending[--f->npending];
+	const struct code_pending p = f->room.pending[--f->try.npending];
 
-	f->at = p.at;
+	f->try.at = p.at;
 	return table_entries(f, &p.table, &p.state, p.next, p.to);
 }
 
@@ -256,15 +260,15 @@ static int back_to_stub(struct code_fn *f, uint64_t slot, const struct code_stat
 
 int code_jump_note_own(struct code_fn *f, uint8_t reg, uint64_t label)
 {
-	for (size_t i = 0; i < f->nown; i++)
-		if (f->own[i].reg == reg && f->own[i].addr == label)
+	for (size_t i = 0; i < f->run.nown; i++)
+		if (f->room.own[i].reg == reg && f->room.own[i].addr == label)
 			return 0;
-	if (f->nown == OWN_MAX || reg == CODE_NO_REG)
+	if (f->run.nown == OWN_MAX || reg == CODE_NO_REG)
 		return 0;
-	if (vec_reserve(&f->own, &f->own_cap, f->nown + 1, sizeof(*f->own)))
+	if (vec_reserve(&f->room.own, &f->room.own_cap, f->run.nown + 1, sizeof(*f->room.own)))
 		return -ENOMEM;
-	f->own[f->nown++] = (struct code_own){ label, reg };
-	f->own_late |= f->own_jumps >> reg & 1;
+	f->room.own[f->run.nown++] = (struct code_own){ label, reg };
+	f->try.own_late |= f->try.own_jumps >> reg & 1;
 	return 0;
 }
 
@@ -280,26 +284,29 @@ static int jump_to_labels(struct code_fn *f, const struct code_op *op, const str
 	bool found = false;
 	int err = 0;
 
-	for (size_t i = 0; i < f->nown && op->kind == OP_JUMP_REG && !err; i++)
-		if (f->own[i].reg == op->src) {
+	for (size_t i = 0; i < f->run.nown && op->kind == OP_JUMP_REG && !err; i++)
+		if (f->room.own[i].reg == op->src) {
 			found = true;
-			err = code_jump_to(f, f->own[i].addr, s);
+			err = code_jump_to(f, f->room.own[i].addr, s);
 		}
 	if (found) {
-		f->own_jumps |= 1u << op->src;
+		f->try.own_jumps |= 1u << op->src;
 		return err;
 	}
-	if (may_leave && !(by_table && f->sized))
+	if (may_leave && !(by_table && f->run.fn.sized))
 		return 0;
-	if (!f->sized)
+	if (!f->run.fn.sized)
 		return CODE_FN_REJECT;
-	err = code_labels_load(f);
-	for (size_t i = 0; i < f->nparts && !err; i++)
-		for (size_t k = u64_first_from(f->labels, f->nlabels, f->parts[i].start + 1);
-		     k < f->nlabels && f->labels[k] < f->parts[i].end && !err; k++) {
+	err = code_labels_load(f->bin);
+	for (size_t i = 0; i < f->try.nparts && !err; i++) {
+		const struct code_range part = f->try.parts[i].range;
+		size_t k = u64_first_from(f->bin->labels, f->bin->nlabels, part.start + 1);
+
+		for (; k < f->bin->nlabels && f->bin->labels[k] < part.end && !err; k++) {
 			found = true;
-			err = code_edge(f, f->labels[k], s, 0);
+			err = code_edge(f, f->bin->labels[k], s, 0);
 		}
+	}
 	return err || found || may_leave ? err : CODE_FN_REJECT;
 }
 
@@ -317,17 +324,17 @@ int code_jump_indirect(struct code_fn *f, const struct code_op *op, struct code_
 		return err;
 	if (op->kind == OP_JUMP_REG && s->reg[op->src].kind == VAL_CONST)
 		return code_jump_to(f, (uint64_t)s->reg[op->src].off, s);
-	f->leaps = true;
+	f->result.leaps = true;
 	if (code_state_is_entry(s, f->arch) && !by_slot && v.kind != VAL_TARGET)
-		f->hands_over = true;
+		f->result.hands_over = true;
 	else if (!code_fn_left_frame(f, s, true))
-		f->strays = true;
+		f->result.strays = true;
 	if ((op->kind == OP_JUMP_REG || op->index == CODE_NO_REG) && code_fn_left_frame(f, s, true))
 		return 0;
-	f->loses |= !code_state_restored(s, f->arch);
-	if (by_slot && (f->outermost || code_state_is_entry(s, f->arch)))
+	f->result.loses |= !code_state_restored(s, f->arch);
+	if (by_slot && (f->run.fn.outermost || code_state_is_entry(s, f->arch)))
 		return back_to_stub(f, (uint64_t)op->imm, s);
-	if (f->outermost || (by_slot && leads_to_resolver(f, (uint64_t)op->imm)))
+	if (f->run.fn.outermost || (by_slot && leads_to_resolver(f, (uint64_t)op->imm)))
 		return 0;
 	return jump_to_labels(f, op, s, v.kind == VAL_TARGET);
 }

@@ -3,7 +3,7 @@
 #ifndef SFBPF_UNWIND_CODE_JUMP_H
 #define SFBPF_UNWIND_CODE_JUMP_H
 
-#include "unwind/code_fn.h"
+#include "unwind/code_fn_internal.h"
 
 /* The jump at addr. 0, CODE_FN_*, -ENOMEM. */
 int code_jump_indirect(struct code_fn *f, const struct code_op *op, struct code_state *s,

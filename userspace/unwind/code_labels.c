@@ -12,25 +12,25 @@
 #define DATA_LABELS_MAX (8u << 20)
 #define LEA_BYTES	7 /* a lea with a REX prefix, relative to rip */
 
-static int add(void *fn, uint64_t addr)
+static int add(void *ctx, uint64_t addr)
 {
-	struct code_fn *f = fn;
+	struct code_binary *bin = ctx;
 	int err;
 
-	if (!code_text_of(f, addr) || f->nlabels > LABELS_MAX)
+	if (!code_text_of(bin, addr) || bin->nlabels > LABELS_MAX)
 		return 0;
-	err = vec_reserve(&f->labels, &f->labels_cap, f->nlabels + 1, sizeof(*f->labels));
+	err = vec_reserve(&bin->labels, &bin->labels_cap, bin->nlabels + 1, sizeof(*bin->labels));
 	if (!err)
-		f->labels[f->nlabels++] = addr;
+		bin->labels[bin->nlabels++] = addr;
 	return err;
 }
 
 /* The addends of a file's relocations are its addresses where it may be mapped anywhere. */
 static int add_addend(void *ctx, const Elf64_Rela *r)
 {
-	const struct code_fn *f = ctx;
-	const uint64_t relative = f->img->machine == EM_X86_64 ? R_X86_64_RELATIVE
-							       : R_AARCH64_RELATIVE;
+	const struct code_binary *bin = ctx;
+	const uint64_t relative = bin->img->machine == EM_X86_64 ? R_X86_64_RELATIVE
+								 : R_AARCH64_RELATIVE;
 
 	return ELF64_R_TYPE(r->r_info) == relative ? add(ctx, (uint64_t)r->r_addend) : 0;
 }
@@ -65,23 +65,23 @@ static size_t sort_unique(uint64_t *v, size_t n)
 	return kept;
 }
 
-int code_labels_load(struct code_fn *f)
+int code_labels_load(struct code_binary *bin)
 {
 	int err;
 
-	if (f->has_labels)
+	if (bin->has_labels)
 		return 0;
-	f->has_labels = true;
+	bin->has_labels = true;
 	/* A word that looks like an address is one in a file that cannot be relocated. */
-	err = f->img->type == ET_EXEC ? code_each_word(f->img, add, f)
-				      : elf_image_each_rela(f->img, add_addend, f);
-	if (f->nlabels > LABELS_MAX)
-		f->nlabels = 0;
-	f->nlabels = sort_unique(f->labels, f->nlabels);
+	err = bin->img->type == ET_EXEC ? code_each_word(bin->img, add, bin)
+					: elf_image_each_rela(bin->img, add_addend, bin);
+	if (bin->nlabels > LABELS_MAX)
+		bin->nlabels = 0;
+	bin->nlabels = sort_unique(bin->labels, bin->nlabels);
 	return err;
 }
 
-static int add_data_labels(struct code_fn *f, const struct code_text *t)
+static int add_data_labels(struct code_binary *bin, const struct code_text *t)
 {
 	struct bytes code = bytes_sub(&t->blob.view, 0, t->end - t->start);
 	const uint8_t *at = bytes_here(&code);
@@ -95,34 +95,34 @@ static int add_data_labels(struct code_fn *f, const struct code_text *t)
 			continue;
 		memcpy(&by, at + i + 3, 4);
 		to = t->start + i + LEA_BYTES + (uint64_t)(int64_t)by;
-		if (code_text_of(f, to) || f->ndata_labels > DATA_LABELS_MAX)
+		if (code_text_of(bin, to) || bin->ndata_labels > DATA_LABELS_MAX)
 			continue;
-		err = vec_reserve(&f->data_labels, &f->data_labels_cap, f->ndata_labels + 1,
-				  sizeof(*f->data_labels));
+		err = vec_reserve(&bin->data_labels, &bin->data_labels_cap, bin->ndata_labels + 1,
+				  sizeof(*bin->data_labels));
 		if (!err)
-			f->data_labels[f->ndata_labels++] = to;
+			bin->data_labels[bin->ndata_labels++] = to;
 	}
 	return err;
 }
 
-int code_labels_load_data(struct code_fn *f)
+int code_labels_load_data(struct code_binary *bin)
 {
 	int err = 0;
 
-	if (f->has_data_labels || f->img->machine != EM_X86_64)
+	if (bin->has_data_labels || bin->img->machine != EM_X86_64)
 		return 0;
-	f->has_data_labels = true;
-	for (size_t i = 0; i < f->ntexts && !err; i++)
-		err = add_data_labels(f, &f->texts[i]);
-	if (f->ndata_labels > DATA_LABELS_MAX)
-		f->ndata_labels = 0;
-	f->ndata_labels = sort_unique(f->data_labels, f->ndata_labels);
+	bin->has_data_labels = true;
+	for (size_t i = 0; i < bin->ntexts && !err; i++)
+		err = add_data_labels(bin, &bin->texts[i]);
+	if (bin->ndata_labels > DATA_LABELS_MAX)
+		bin->ndata_labels = 0;
+	bin->ndata_labels = sort_unique(bin->data_labels, bin->ndata_labels);
 	return err;
 }
 
-bool code_is_data_label(const struct code_fn *f, uint64_t addr)
+bool code_is_data_label(const struct code_binary *bin, uint64_t addr)
 {
-	size_t i = u64_first_from(f->data_labels, f->ndata_labels, addr);
+	size_t i = u64_first_from(bin->data_labels, bin->ndata_labels, addr);
 
-	return i < f->ndata_labels && f->data_labels[i] == addr;
+	return i < bin->ndata_labels && bin->data_labels[i] == addr;
 }

@@ -10,17 +10,17 @@
 #include "unwind/code_fn.h"
 
 /*
- * Fills f->labels at the first call, ascending: the addresses of code that the file's relocations
+ * Fills bin->labels at the first call, ascending: the addresses of code that the file's relocations
  * hold, or, if the file cannot be relocated, its data. None if there are too many. 0 or -ENOMEM.
  */
-int code_labels_load(struct code_fn *f);
+int code_labels_load(struct code_binary *bin);
 
 /*
- * Fills f->data_labels at the first call, ascending: the addresses outside code that any bytes of
+ * Fills bin->data_labels at the first call, ascending: the addresses outside code that any bytes of
  * code would take with lea, relative to rip. x86-64 only. None if there are too many. 0 or -ENOMEM.
  */
-int code_labels_load_data(struct code_fn *f);
-bool code_is_data_label(const struct code_fn *f, uint64_t addr);
+int code_labels_load_data(struct code_binary *bin);
+bool code_is_data_label(const struct code_binary *bin, uint64_t addr);
 
 /*
  * Calls note() for each word of data: 8 bytes at a time from the start of each segment that is not

@@ -12,37 +12,38 @@
 
 static uint64_t hash_of_leader(const void *ctx, size_t i)
 {
-	return hash_u64(((const struct code_fn *)ctx)->leaders[i].addr);
+	return hash_u64(((const struct code_fn *)ctx)->room.leaders[i].addr);
 }
 
 static struct code_leader *leader_at(const struct code_fn *f, uint64_t addr)
 {
 	size_t at;
 
-	if (!f->slots.n)
+	if (!f->room.slots.n)
 		return NULL;
-	slots_each(&f->slots, hash_u64(addr), at)
-		if (f->leaders[f->slots.ids[at] - 1].addr == addr)
-			return &f->leaders[f->slots.ids[at] - 1];
+	slots_each(&f->room.slots, hash_u64(addr), at)
+		if (f->room.leaders[f->room.slots.ids[at] - 1].addr == addr)
+			return &f->room.leaders[f->room.slots.ids[at] - 1];
 	return NULL;
 }
 
 static int enqueue(struct code_fn *f, struct code_leader *l)
 {
 	int err = l->queued ? 0
-			    : vec_reserve(&f->work, &f->work_cap, f->nwork + 1, sizeof(*f->work));
+			    : vec_reserve(&f->room.work, &f->room.work_cap, f->try.nwork + 1,
+					  sizeof(*f->room.work));
 
 	if (err || l->queued)
 		return err;
 	l->queued = true;
-	f->work[f->nwork++] = (uint32_t)(l - f->leaders);
+	f->room.work[f->try.nwork++] = (uint32_t)(l - f->room.leaders);
 	return 0;
 }
 
 /* The leader from which the code before addr was followed; NULL: there is none. */
 static struct code_leader *leader_before(const struct code_fn *f, uint64_t addr)
 {
-	const struct code_text *t = code_text_of(f, addr);
+	const struct code_text *t = code_text_of(f->bin, addr);
 
 	while (addr > t->start && (t->marks[addr - t->start - 1] & (MARK_START | MARK_BODY))) {
 		addr--;
@@ -62,32 +63,32 @@ static int split(struct code_fn *f, uint64_t addr)
 
 int code_new_leader(struct code_fn *f, uint64_t addr, const struct code_state *s, uint64_t call)
 {
-	uint8_t *mark = code_mark_of(f, addr);
+	uint8_t *mark = code_mark_of(f->bin, addr);
 	bool passed = *mark & MARK_START;
 	struct code_leader *l;
 	size_t at;
 	int err;
 
-	if (*mark & MARK_BODY || f->nleaders >= LEADERS_MAX)
+	if (*mark & MARK_BODY || f->try.nleaders >= LEADERS_MAX)
 		return CODE_FN_REJECT;
-	err = slots_reserve(&f->slots, f->nleaders, hash_of_leader, f);
+	err = slots_reserve(&f->room.slots, f->try.nleaders, hash_of_leader, f);
 	if (!err)
-		err = vec_reserve(&f->leaders, &f->leaders_cap, f->nleaders + 1,
-				  sizeof(*f->leaders));
+		err = vec_reserve(&f->room.leaders, &f->room.leaders_cap, f->try.nleaders + 1,
+				  sizeof(*f->room.leaders));
 	if (err)
 		return err;
-	slots_each(&f->slots, hash_u64(addr), at)
+	slots_each(&f->room.slots, hash_u64(addr), at)
 		;
-	l = &f->leaders[f->nleaders];
+	l = &f->room.leaders[f->try.nleaders];
 	l->addr = addr;
 	l->from_call = call;
 	l->queued = false;
 	l->passed = passed;
-	l->is_pad = f->in_pad;
-	l->pushed = f->pushed;
+	l->is_pad = f->try.in_pad;
+	l->pushed = f->try.pushed;
 	code_state_copy(&l->state, s);
 	l->state.cmp_reg = CODE_NO_REG;
-	f->slots.ids[at] = (uint32_t)++f->nleaders;
+	f->room.slots.ids[at] = (uint32_t)++f->try.nleaders;
 	*mark |= MARK_LEADER;
 	err = enqueue(f, l);
 	return err || !passed ? err : split(f, addr);
@@ -97,20 +98,20 @@ void code_drop_leaders(struct code_fn *f, size_t n)
 {
 	size_t at;
 
-	if (f->nleaders == n)
+	if (f->try.nleaders == n)
 		return;
-	while (f->nleaders > n)
-		*code_mark_of(f, f->leaders[--f->nleaders].addr) &=
+	while (f->try.nleaders > n)
+		*code_mark_of(f->bin, f->room.leaders[--f->try.nleaders].addr) &=
 			(uint8_t) ~(MARK_START | MARK_BODY | MARK_LEADER);
 	if (!n) {
-		code_empty_slots(&f->slots);
+		code_empty_slots(&f->room.slots);
 		return;
 	}
-	slots_reset(&f->slots);
+	slots_reset(&f->room.slots);
 	for (size_t i = 0; i < n; i++) {
-		slots_each(&f->slots, hash_u64(f->leaders[i].addr), at)
+		slots_each(&f->room.slots, hash_u64(f->room.leaders[i].addr), at)
 			;
-		f->slots.ids[at] = (uint32_t)i + 1;
+		f->room.slots.ids[at] = (uint32_t)i + 1;
 	}
 }
 
@@ -118,9 +119,9 @@ int code_no_return(struct code_fn *f, uint64_t call)
 {
 	int err;
 
-	if (!call || u64_has(f->noreturn, f->nnoreturn, call))
+	if (!call || u64_has(f->room.noreturn, f->run.nnoreturn, call))
 		return CODE_FN_REJECT;
-	err = u64_push(&f->noreturn, &f->nnoreturn, &f->noreturn_cap, call);
+	err = u64_push(&f->room.noreturn, &f->run.nnoreturn, &f->room.noreturn_cap, call);
 	return err ? err : CODE_FN_AGAIN;
 }
 
@@ -159,8 +160,8 @@ static uint64_t pushed_for(const struct code_fn *f, const struct code_leader *l,
 
 	if (!code_height_of(f, s, &here) || !code_height_of(f, &l->state, &there))
 		return 0;
-	if (f->pushed.call && here + f->pushed.bytes == there)
-		return f->pushed.call;
+	if (f->try.pushed.call && here + f->try.pushed.bytes == there)
+		return f->try.pushed.call;
 	return l->pushed.call && there + l->pushed.bytes == here ? l->pushed.call : 0;
 }
 
@@ -176,10 +177,10 @@ static bool height_differs(struct code_fn *f, uint64_t addr, const struct code_s
 	while (code_walk_next(f, &w)) {
 		if (w.at == addr)
 			return code_state_conflict(&w.state, s, f->arch);
-		if (!f->left || !f->budget)
+		if (!f->run.left || !f->bin->budget)
 			break;
-		f->left--;
-		f->budget--;
+		f->run.left--;
+		f->bin->budget--;
 		code_walk_apply(f, &w);
 	}
 	return false;
@@ -192,24 +193,25 @@ int code_edge(struct code_fn *f, uint64_t addr, const struct code_state *s, uint
 	enum code_merge how;
 
 	/* A landing pad does not change what is known of the other code. */
-	if (f->in_pad && (l ? !l->is_pad : *code_mark_of(f, addr) & MARK_START))
+	if (f->try.in_pad && (l ? !l->is_pad : *code_mark_of(f->bin, addr) & MARK_START))
 		return (l ? code_state_conflict(&l->state, s, f->arch) : height_differs(f, addr, s))
 			       ? CODE_FN_REJECT
 			       : 0;
 	if (!l)
 		return code_new_leader(f, addr, s, call);
-	if (call && !l->passed && !l->from_call && !f->outermost &&
+	if (call && !l->passed && !l->from_call && !f->run.fn.outermost &&
 	    code_state_conflict(&l->state, s, f->arch))
 		/* The call does not return, and nothing was concluded from it. */
-		return u64_push(&f->noreturn, &f->nnoreturn, &f->noreturn_cap, call);
+		return u64_push(&f->room.noreturn, &f->run.nnoreturn, &f->room.noreturn_cap, call);
 	pushed = pushed_for(f, l, s);
 	how = code_state_merge(&l->state, s, f->arch);
-	if (how == MERGE_CONFLICT && !f->outermost && (call || l->from_call))
+	if (how == MERGE_CONFLICT && !f->run.fn.outermost && (call || l->from_call))
 		return code_no_return(f, call ? call : l->from_call);
-	if (how == MERGE_CONFLICT && !f->outermost && !height_may_differ(f, &l->state, pushed))
+	if (how == MERGE_CONFLICT && !f->run.fn.outermost &&
+	    !height_may_differ(f, &l->state, pushed))
 		return code_no_return(f, pushed);
 	l->from_call = 0;
-	if (!f->pushed.call)
+	if (!f->try.pushed.call)
 		l->pushed = (struct code_pushed){ 0 };
 	return how == MERGE_SAME ? 0 : enqueue(f, l);
 }
@@ -218,15 +220,10 @@ int code_edge(struct code_fn *f, uint64_t addr, const struct code_state *s, uint
 static int join(struct code_fn *f, uint64_t start)
 {
 	struct code_state entry;
-	int err = u64_push(&f->joined, &f->njoined, &f->joined_cap, start);
+	int err = u64_push(&f->room.joined, &f->result.njoined, &f->room.joined_cap, start);
 
 	code_state_entry(&entry, f->arch);
 	return err ? err : code_edge(f, start, &entry, 0);
-}
-
-static bool in_part(const struct code_fn *f, size_t k, uint64_t addr)
-{
-	return addr >= f->parts[k].start && addr < f->parts[k].end;
 }
 
 /*
@@ -236,44 +233,49 @@ static bool in_part(const struct code_fn *f, size_t k, uint64_t addr)
  */
 static bool is_foreign(const struct code_fn *f, uint64_t target, size_t *ret_part)
 {
-	for (size_t k = 1; k < f->nparts; k++)
-		if (in_part(f, k, f->at)) {
+	for (size_t k = 1; k < f->try.nparts; k++)
+		if (code_in_part(f, k, f->try.at)) {
 			*ret_part = k;
-			return f->part_entry[k] && !in_part(f, 0, f->at) &&
-			       !in_part(f, 0, target) && !in_part(f, k, target);
+			return f->try.parts[k].entry && !code_in_part(f, 0, f->try.at) &&
+			       !code_in_part(f, 0, target) && !code_in_part(f, k, target);
 		}
 	return false;
 }
 
 int code_jump_to(struct code_fn *f, uint64_t target, const struct code_state *s)
 {
-	struct code_range part;
+	struct code_fn_part *part;
 	bool called;
 	size_t k;
 	int err;
 
-	if (u64_has(f->dead, f->ndead, target))
+	if (u64_has(f->room.dead, f->run.ndead, target))
 		return 0;
 	if (!code_state_is_entry(s, f->arch) && is_foreign(f, target, &k)) {
-		err = u64_push(&f->dead, &f->ndead, &f->dead_cap, f->part_entry[k]);
+		err = u64_push(&f->room.dead, &f->run.ndead, &f->room.dead_cap,
+			       f->try.parts[k].entry);
 		return err ? err : CODE_FN_AGAIN;
 	}
 	if (code_fn_inside(f, target))
 		return code_edge(f, target, s, 0);
-	if (f->outermost || code_state_is_entry(s, f->arch)) {
-		f->leaps = true;
-		f->tail_loses |= !code_state_restored(s, f->arch);
-		return f->outermost ? 0 : u64_push(&f->tails, &f->ntails, &f->tails_cap, target);
+	if (f->run.fn.outermost || code_state_is_entry(s, f->arch)) {
+		f->result.leaps = true;
+		f->result.tail_loses |= !code_state_restored(s, f->arch);
+		return f->run.fn.outermost ? 0
+					   : u64_push(&f->room.tails, &f->result.ntails,
+						      &f->room.tails_cap, target);
 	}
 	/* A part of this function that the compiler placed elsewhere. */
-	if (f->nparts == CODE_PARTS || !code_text_of(f, target) ||
-	    !f->part_of(f->ctx, target, &part, &f->sized_part[f->nparts]) || target < part.start ||
-	    target >= part.end)
+	if (f->try.nparts == CODE_PARTS || !code_text_of(f->bin, target))
 		return CODE_FN_REJECT;
-	called = *code_mark_of(f, target) & MARK_CALLED;
-	f->part_entry[f->nparts] = called ? 0 : target;
-	f->parts[f->nparts++] = part;
-	f->left += (part.end - part.start) * CODE_FN_VISITS;
+	part = &f->try.parts[f->try.nparts];
+	if (!f->bin->part_of(f->bin->ctx, target, &part->range, &part->sized) ||
+	    !code_in_part(f, f->try.nparts, target))
+		return CODE_FN_REJECT;
+	called = *code_mark_of(f->bin, target) & MARK_CALLED;
+	part->entry = called ? 0 : target;
+	f->try.nparts++;
+	f->run.left += (part->range.end - part->range.start) * CODE_FN_VISITS;
 	err = called ? join(f, target) : 0;
 	return err ? err : code_edge(f, target, s, 0);
 }

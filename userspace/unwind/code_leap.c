@@ -298,7 +298,7 @@ int code_leap_rows(struct code_fn *f, const struct code_leader *l, struct rowbuf
 
 		if (i <= leap.sp_set && i <= leap.fp_set)
 			continue;
-		f->goes_away |= !(row.flags & ROW_LOST);
+		f->result.goes_away |= !(row.flags & ROW_LOST);
 		err = put(rows, &row);
 	}
 	return err;

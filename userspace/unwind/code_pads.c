@@ -46,8 +46,8 @@ static bool state_after_calls(const struct code_fn *f, struct code_state *ret)
 	struct code_walk w;
 	bool any = false;
 
-	for (size_t i = 0; i < f->nleaders; i++) {
-		code_walk_begin(&w, &f->leaders[i]);
+	for (size_t i = 0; i < f->try.nleaders; i++) {
+		code_walk_begin(&w, &f->room.leaders[i]);
 		while (code_walk_next(f, &w)) {
 			code_walk_apply(f, &w);
 			if (!may_throw(&w, f->arch))
@@ -67,7 +67,7 @@ static bool state_after_calls(const struct code_fn *f, struct code_state *ret)
 /* The first byte of the hole that is code and no padding; end: none. */
 static uint64_t skip_padding(const struct code_fn *f, uint64_t at, uint64_t end)
 {
-	while (at < end && !(*code_mark_of(f, at) & (MARK_START | MARK_BODY))) {
+	while (at < end && !(*code_mark_of(f->bin, at) & (MARK_START | MARK_BODY))) {
 		const struct code_op *op = code_op_at(f, at);
 
 		if (op->kind != OP_NOP)
@@ -78,29 +78,29 @@ static uint64_t skip_padding(const struct code_fn *f, uint64_t at, uint64_t end)
 }
 
 /* Back to what was known before the last pad. As code_fn_explore(). */
-static int undo(struct code_fn *f, const struct code_fn *before)
+static int undo(struct code_fn *f, const struct code_try *before)
 {
 	size_t n = 0;
 
-	code_fn_drop_runs(f, before->nruns);
+	code_fn_drop_followed(f, before->nfollowed);
 	code_drop_leaders(f, before->nleaders);
-	f->nparts = before->nparts;
-	f->npending = 0;
-	for (size_t i = 0; i < f->nwork; i++)
-		if (f->work[i] < f->nleaders)
-			f->work[n++] = f->work[i];
-	f->nwork = n;
+	f->try.nparts = before->nparts;
+	f->try.npending = 0;
+	for (size_t i = 0; i < f->try.nwork; i++)
+		if (f->room.work[i] < f->try.nleaders)
+			f->room.work[n++] = f->room.work[i];
+	f->try.nwork = n;
 	return code_fn_explore(f);
 }
 
 /* *failed: the code makes no sense as a pad. 0 or as code_fn_explore(). */
 static int follow_pad(struct code_fn *f, uint64_t addr, const struct code_state *s, bool *failed)
 {
-	const struct code_fn before = *f;
+	const struct code_try before = f->try;
 	int err = CODE_FN_AGAIN, err2 = 0;
 
 	for (int i = 0; i < TRIES && err == CODE_FN_AGAIN && !err2; i++) {
-		f->pushed = (struct code_pushed){ 0 };
+		f->try.pushed = (struct code_pushed){ 0 };
 		err = code_new_leader(f, addr, s, 0);
 		if (!err)
 			err = code_fn_explore(f);
@@ -119,17 +119,17 @@ static int pads_of_part(struct code_fn *f, struct code_range part, struct code_s
 	int err = 0;
 
 	while (at < part.end && !err && !*failed) {
-		if (*code_mark_of(f, at) & (MARK_START | MARK_BODY)) {
+		if (*code_mark_of(f->bin, at) & (MARK_START | MARK_BODY)) {
 			at++;
 			continue;
 		}
 		at = skip_padding(f, at, part.end);
-		if (at == part.end || *code_mark_of(f, at) & MARK_START)
+		if (at == part.end || *code_mark_of(f->bin, at) & MARK_START)
 			continue;
 		if (!*has_state && !state_after_calls(f, s))
 			return 0;
 		*has_state = true;
-		if (*code_mark_of(f, at) & MARK_CALLED)
+		if (*code_mark_of(f->bin, at) & MARK_CALLED)
 			*failed = true;
 		else
 			err = follow_pad(f, at, s, failed);
@@ -143,52 +143,48 @@ static int pads_of_part(struct code_fn *f, struct code_range part, struct code_s
  */
 static bool has_handlers(const struct code_fn *f)
 {
-	for (size_t i = 0; i < f->naddressed; i++)
-		if (f->addressed[i] >= f->parts[0].start && f->addressed[i] < f->parts[0].end &&
-		    !(*code_mark_of(f, f->addressed[i]) & (MARK_START | MARK_BODY)) &&
-		    !code_is_table(f, f->addressed[i]))
+	for (size_t i = 0; i < f->result.naddressed; i++)
+		if (code_in_part(f, 0, f->room.addressed[i]) &&
+		    !(*code_mark_of(f->bin, f->room.addressed[i]) & (MARK_START | MARK_BODY)) &&
+		    !code_is_table(f, f->room.addressed[i]))
 			return true;
 	return false;
 }
 
 /* What the rest of the function does remains, but the function may return from a pad. */
-static void restore(struct code_fn *f, const struct code_fn *before, bool failed)
+static struct code_result without_pads(const struct code_result *before,
+				       const struct code_result *after, bool failed)
 {
-	f->leaps = before->leaps || failed || (f->returns && !before->returns);
-	f->strays = before->strays || f->leaps != before->leaps;
-	f->hands_over = before->hands_over;
-	f->ncalls = before->ncalls;
-	f->naddressed = before->naddressed;
-	f->ntails = before->ntails;
-	f->njoined = before->njoined;
-	f->returns = before->returns;
-	f->loses = before->loses;
-	f->loses_fp = before->loses_fp;
-	f->tail_loses = before->tail_loses;
-	f->saves = before->saves;
-	f->pops = before->pops;
-	f->left = before->left;
+	struct code_result r = *before;
+
+	r.leaps |= failed || (after->returns && !before->returns);
+	r.strays |= r.leaps != before->leaps;
+	r.writes = after->writes;
+	r.nlast = after->nlast;
+	return r;
 }
 
 int code_pads(struct code_fn *f)
 {
-	const struct code_fn before = *f;
+	const struct code_result before = f->result;
+	const uint64_t left = f->run.left;
 	bool has_state = false, failed = false;
 	struct code_state s;
 	int err = 0;
 
-	if (f->outermost || f->njoined)
+	if (f->run.fn.outermost || f->result.njoined)
 		return 0;
 	if (has_handlers(f)) {
-		f->leaps = f->strays = true; /* it may return there */
+		f->result.leaps = f->result.strays = true; /* it may return there */
 		return 0;
 	}
-	f->in_pad = true;
-	f->returns = false;
-	for (size_t i = 0; i < f->nparts && !err; i++)
-		if (!i || f->sized_part[i])
-			err = pads_of_part(f, f->parts[i], &s, &has_state, &failed);
-	restore(f, &before, failed);
-	f->in_pad = err;
+	f->try.in_pad = true;
+	f->result.returns = false;
+	for (size_t i = 0; i < f->try.nparts && !err; i++)
+		if (!i || f->try.parts[i].sized)
+			err = pads_of_part(f, f->try.parts[i].range, &s, &has_state, &failed);
+	f->result = without_pads(&before, &f->result, failed);
+	f->run.left = left;
+	f->try.in_pad = err;
 	return err == CODE_FN_AGAIN ? CODE_FN_REJECT : err;
 }

@@ -27,7 +27,9 @@ struct late {
 struct analysis {
 	struct unwind_file *file;
 	const struct code_rows_opts *opts;
-	struct code_fn fn;
+	struct code_binary bin;
+	struct code_fn *fn;
+	struct code_result got; /* what the last analysis found */
 	struct code_text texts[EXEC_SEGMENTS_MAX];
 	struct code_ranges described, gaps, whole;
 	struct fntab symbols;

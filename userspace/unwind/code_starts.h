@@ -4,6 +4,7 @@
 #define SFBPF_UNWIND_CODE_STARTS_H
 
 #include "unwind/code_fn.h"
+#include "unwind/fntab.h"
 #include "unwind/row_stream.h"
 
 /* Bytes. Shorter holes between functions are padding (as in pack_internal.h). */

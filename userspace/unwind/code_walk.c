@@ -2,13 +2,23 @@
 /* What is known of an instruction of a function, and a walk along a leader's instructions. */
 #include "base/u64s.h"
 #include "unwind/code_ends.h"
-#include "unwind/code_fn.h"
 #include "unwind/code_fn_internal.h"
+
+const struct code_op *code_op_at(const struct code_fn *f, uint64_t addr)
+{
+	struct code_cached *c = &f->room.cache[addr & (CODE_CACHE - 1)];
+
+	if (c->addr != addr) {
+		code_decode(f->bin, addr, &c->op);
+		c->addr = addr;
+	}
+	return &c->op;
+}
 
 bool code_fn_inside(const struct code_fn *f, uint64_t addr)
 {
-	for (size_t i = 0; i < f->nparts; i++)
-		if (addr >= f->parts[i].start && addr < f->parts[i].end)
+	for (size_t i = 0; i < f->try.nparts; i++)
+		if (code_in_part(f, i, addr))
 			return true;
 	return false;
 }
@@ -49,10 +59,11 @@ static const struct code_op *refine_call(const struct code_fn *f, const struct c
 	static const struct code_callee unknown = { UINT32_MAX, CODE_POPS_UNKNOWN };
 
 	if (!op->target)
-		return f->has_poppers && !is_import(op) ? with_callee(f, op, unknown, refined) : op;
+		return f->bin->has_poppers && !is_import(op) ? with_callee(f, op, unknown, refined)
+							     : op;
 	if (op->target != next || !code_fn_inside(f, next))
-		return with_callee(f, op, f->callee_at(f->ctx, op->target), refined);
-	if (f->arch->ra != CODE_NO_REG || (f->outermost && !is_pop(f, next)))
+		return with_callee(f, op, f->bin->callee_at(f->bin->ctx, op->target), refined);
+	if (f->arch->ra != CODE_NO_REG || (f->run.fn.outermost && !is_pop(f, next)))
 		return op;
 	*refined = (struct code_op){ .kind = OP_STORE,
 				     .base = f->arch->sp,
@@ -71,9 +82,10 @@ static bool error_ends(const struct code_fn *f, const struct code_op *op,
 {
 	const struct code_val *status = &s->reg[f->arch->argument];
 
-	return f->nmay_end && status->kind == VAL_CONST && (uint32_t)status->off &&
+	return f->bin->nmay_end && status->kind == VAL_CONST && (uint32_t)status->off &&
 	       (op->target || is_import(op)) &&
-	       u64_has(f->may_end, f->nmay_end, op->target ? op->target : (uint64_t)op->imm);
+	       u64_has(f->bin->may_end, f->bin->nmay_end,
+		       op->target ? op->target : (uint64_t)op->imm);
 }
 
 const struct code_op *code_fn_refine(const struct code_fn *f, const struct code_op *op,
@@ -100,11 +112,13 @@ const struct code_op *code_fn_refine(const struct code_fn *f, const struct code_
 /* Whether what follows the call is not reached from it. */
 bool code_fn_ends_there(const struct code_fn *f, const struct code_op *op, uint64_t addr)
 {
-	const uint8_t *callee = op->target ? code_mark_of(f, op->target) : NULL;
+	const uint8_t *callee = op->target ? code_mark_of(f->bin, op->target) : NULL;
 
-	return (callee && *callee & MARK_ENDS) || u64_has(f->noreturn, f->nnoreturn, addr) ||
-	       (f->by_finals && op->target && u64_has(f->finals, f->nfinals, op->target)) ||
-	       (!op->target && is_import(op) && code_ends_at(f, (uint64_t)op->imm));
+	return (callee && *callee & MARK_ENDS) ||
+	       u64_has(f->room.noreturn, f->run.nnoreturn, addr) ||
+	       (f->run.fn.by_finals && op->target &&
+		u64_has(f->bin->finals, f->bin->nfinals, op->target)) ||
+	       (!op->target && is_import(op) && code_ends_at(f->bin, (uint64_t)op->imm));
 }
 
 bool code_fn_left_frame(const struct code_fn *f, const struct code_state *s, bool by_jump)
@@ -114,7 +128,7 @@ bool code_fn_left_frame(const struct code_fn *f, const struct code_state *s, boo
 
 	if (sp->kind != VAL_STACK || !sp->sym)
 		return false;
-	code_decode(f, sp->sym, &op);
+	code_decode(f->bin, sp->sym, &op);
 	if (op.kind == OP_LEA) /* glibc's longjmp() */
 		return by_jump && op.dst == f->arch->sp && !op.imm && op.src != f->arch->sp &&
 		       op.src != f->arch->fp;
@@ -131,7 +145,8 @@ void code_walk_begin(struct code_walk *w, const struct code_leader *l)
 bool code_walk_next(const struct code_fn *f, struct code_walk *w)
 {
 	const bool first = w->at == w->end;
-	const uint8_t *mark = w->on && code_fn_inside(f, w->end) ? code_mark_of(f, w->end) : NULL;
+	const uint8_t *mark = w->on && code_fn_inside(f, w->end) ? code_mark_of(f->bin, w->end)
+								 : NULL;
 
 	if (!mark || !(*mark & MARK_START) || (!first && *mark & MARK_LEADER))
 		return false;
