@@ -13,7 +13,7 @@ mkdir -p "$out/corpus"
 make -s build/flame.html.h
 clang=${CLANG:-$(scripts/find-clang.sh)}
 zydis=$([ ! -e /usr/include/Zydis/Zydis.h ] || echo -DHAVE_ZYDIS -lZydis)
-sources=$(for d in base worker elf lang unwind sym prof out; do ls userspace/$d/*.c; done)
+sources=$(for d in base worker elf languages rows unwind sym prof out; do ls userspace/$d/*.c; done)
 for target in "$@"; do
 	$clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
 		-D_GNU_SOURCE -w -Iuserspace -Ibpf -Ibuild -DSFBPF_VERSION='"fuzz"' \

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rows/row_text.h"
 #include "unwind/code_fn.h"
-#include "unwind/row_text.h"
 
 #include "test.h"
 

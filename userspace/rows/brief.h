@@ -9,11 +9,11 @@
  *
  * Not every function has a brief form. Its rows are then read as struct row.
  */
-#ifndef SFBPF_UNWIND_BRIEF_H
-#define SFBPF_UNWIND_BRIEF_H
+#ifndef SFBPF_ROWS_BRIEF_H
+#define SFBPF_ROWS_BRIEF_H
 
 #include "base/vec.h"
-#include "unwind/row.h"
+#include "rows/row.h"
 
 struct brief_row {
 	uint64_t end;  /* virtual address; the row starts where the one before it ends */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "unwind/fntab.h"
+#include "rows/fntab.h"
 
 #include <errno.h>
 #include <stdlib.h>

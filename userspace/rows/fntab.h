@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Arranges a reader's functions: sorted, inside executable segments, without overlaps. */
-#ifndef SFBPF_UNWIND_FNTAB_H
-#define SFBPF_UNWIND_FNTAB_H
+#ifndef SFBPF_ROWS_FNTAB_H
+#define SFBPF_ROWS_FNTAB_H
 
 #include "elf/elf_image.h"
-#include "unwind/row.h"
+#include "rows/row.h"
 
 #define EXEC_SEGMENTS_MAX 64
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "unwind/pack_rule.h"
+#include "rows/pack_rule.h"
 
 /* Whether off is 0 to max times unit. */
 static bool fits(int32_t off, int32_t unit, int32_t max)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "unwind/row.h"
+#include "rows/row.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -7,8 +7,8 @@
  * all that compilers and linkers emit as .eh_frame too. Registers are DWARF numbers of the file's
  * architecture.
  */
-#ifndef SFBPF_UNWIND_ROW_H
-#define SFBPF_UNWIND_ROW_H
+#ifndef SFBPF_ROWS_ROW_H
+#define SFBPF_ROWS_ROW_H
 
 #include <endian.h>
 #include <stdbool.h>

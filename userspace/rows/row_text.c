@@ -3,7 +3,7 @@
  * Hand-written instead of printf: a large library has millions of rows, and printf would take ten
  * times as long as finding them.
  */
-#include "unwind/row_text.h"
+#include "rows/row_text.h"
 
 #include <string.h>
 

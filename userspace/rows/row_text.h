@@ -10,12 +10,12 @@
  * link register, `ra=undef` the outermost frame. Flags: `signal`, `pac`, `plt rep=N at=K` (see
  * struct row).
  */
-#ifndef SFBPF_UNWIND_ROW_TEXT_H
-#define SFBPF_UNWIND_ROW_TEXT_H
+#ifndef SFBPF_ROWS_ROW_TEXT_H
+#define SFBPF_ROWS_ROW_TEXT_H
 
 #include <stddef.h>
 
-#include "unwind/row.h"
+#include "rows/row.h"
 
 #define ROW_TEXT_MAX 256 /* any row with its NUL */
 

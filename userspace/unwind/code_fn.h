@@ -13,8 +13,8 @@
 #define SFBPF_UNWIND_CODE_FN_H
 
 #include "elf/elf_image.h"
+#include "rows/row.h"
 #include "unwind/code_op.h"
-#include "unwind/row.h"
 
 struct code_range {
 	uint64_t start, end; /* virtual addresses, half-open */

@@ -2,7 +2,7 @@
 /*
  * A machine instruction as far as it matters to unwinding: what it does to registers that hold
  * addresses on the stack or a caller's values, and where control goes. Registers are DWARF numbers
- * (unwind/row.h). The decoders (code_x86.c, code_arm64.c) make these.
+ * (rows/row.h). The decoders (code_x86.c, code_arm64.c) make these.
  */
 #ifndef SFBPF_UNWIND_CODE_OP_H
 #define SFBPF_UNWIND_CODE_OP_H

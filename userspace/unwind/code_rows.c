@@ -7,8 +7,8 @@
 
 #include "base/huge.h"
 #include "base/vec.h"
+#include "rows/fntab.h"
 #include "unwind/code_ends.h"
-#include "unwind/fntab.h"
 #include "unwind/stg_rows.h"
 
 #define TEXT_MAX   (192ull << 20) /* bytes of one segment; larger ones are left out */

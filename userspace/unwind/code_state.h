@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "rows/row.h"
 #include "unwind/code_op.h"
-#include "unwind/row.h"
 
 enum code_val_kind {
 	VAL_UNKNOWN,

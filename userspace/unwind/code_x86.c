@@ -13,7 +13,7 @@ const struct code_arch *code_arch_x86(void)
 
 #include <Zydis/Zydis.h>
 
-#include "unwind/pack_rule.h"
+#include "rows/pack_rule.h"
 
 #define X86_REGS 16
 #define BIT(reg) (1u << (reg))
