@@ -28,18 +28,28 @@ static struct code_callee callee_at(void *ctx, uint64_t addr)
 									     : CODE_POPS_UNKNOWN };
 }
 
+/* ctx: the only label, or NULL */
+static int labels(void *ctx, const uint64_t **ret, size_t *ret_n)
+{
+	*ret = ctx;
+	*ret_n = ctx ? 1 : 0;
+	return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct elf_image img = { .fd = -1 };
 	struct code_text text = { .start = ADDR, .end = ADDR + size - 1 };
-	struct code_binary bin = {
-		.img = &img, .texts = &text, .ntexts = 1, .part_of = no_part, .callee_at = callee_at
-	};
+	struct code_binary bin = { .texts = &text,
+				   .ntexts = 1,
+				   .part_of = no_part,
+				   .callee_at = callee_at,
+				   .labels = labels };
 	struct code_subject fn = { .range = { text.start, text.end } };
 	struct code_result found = { 0 };
 	struct code_fn *f;
+	uint64_t label;
 
 	if (size < 2)
 		return 0;
@@ -48,11 +58,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	bin.budget = 8 * size;
 	fn.sized = data[0] & 2;
-	bin.has_labels = true;
-	bin.labels = data[0] & 4 ? malloc(sizeof(*bin.labels)) : NULL;
-	if (bin.labels)
-		bin.labels[bin.nlabels++] = ADDR + data[size - 1];
-	text.blob.view = bytes_of(data + 1, size - 1, false);
+	label = ADDR + data[size - 1];
+	bin.ctx = data[0] & 4 ? &label : NULL;
+	text.bytes = bytes_of(data + 1, size - 1, false);
 	text.marks = calloc(1, size - 1);
 	f = code_fn_new(&bin);
 	if (text.marks && f)
@@ -63,7 +71,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		    (i && found.rows[i].start < found.rows[i - 1].end))
 			abort();
 	code_fn_free(f);
-	code_binary_free(&bin);
 	free(text.marks);
 	return 0;
 }

@@ -232,50 +232,49 @@ static bool is_entry;
 static uint64_t labels[2];
 static size_t nlabels;
 
+static int own_labels(void *ctx, const uint64_t **ret, size_t *ret_n)
+{
+	(void)ctx;
+	*ret = labels;
+	*ret_n = nlabels;
+	return 0;
+}
+
 static const struct code_arch *arch;
 
 static void analyse(const uint8_t *from, const uint8_t *to)
 {
 	const size_t len = (size_t)(to - from);
-	struct elf_image img = { .fd = -1,
-				 .type = ET_DYN,
-				 .machine = arch == &code_arch_arm64 ? EM_AARCH64 : EM_X86_64 };
 	uint8_t header[64] = { 0 }; /* as in AArch64's files, also at address 0 */
 	struct code_text texts[2] = {
 		{ .end = sizeof(header),
-		  .blob.view = bytes_of(header, sizeof(header), false),
+		  .bytes = bytes_of(header, sizeof(header), false),
 		  .marks = calloc(1, sizeof(header)) },
 		{ .start = ADDR, .end = ADDR + len },
 	};
 	struct code_text *text = &texts[1];
 	struct code_binary bin = { .arch = arch,
-				   .img = &img,
 				   .texts = texts,
 				   .ntexts = 2,
 				   .part_of = no_part,
 				   .callee_at = callee_at,
-				   .has_labels = nlabels,
+				   .labels = nlabels ? own_labels : NULL,
+				   .movable = true,
 				   .has_pads = true,
 				   .budget = 10000 };
 	const struct code_subject fn = { { ADDR, ADDR + len }, is_sized, is_entry, false };
 	struct code_fn *f = code_fn_new(&bin);
 	struct code_result found;
 
-	text->blob.view = bytes_of(from, len + call_ends, false); /* a byte follows each shape */
+	text->bytes = bytes_of(from, len + call_ends, false); /* a byte follows each shape */
 	text->end += call_ends;
 	text->marks = calloc(1, len + 1);
 	text->marks[len] = call_ends ? MARK_ENDS : 0;
-	if (nlabels) {
-		bin.labels = malloc(sizeof(labels));
-		memcpy(bin.labels, labels, sizeof(labels));
-		bin.nlabels = nlabels;
-	}
 	rowbuf_free(&rows);
 	verdict = code_fn_analyse(f, &fn, &found);
 	for (size_t i = 0; i < found.nrows; i++)
 		rowbuf_push(&rows, &found.rows[i]);
 	code_fn_free(f);
-	code_binary_free(&bin);
 	free(texts[0].marks);
 	free(text->marks);
 }

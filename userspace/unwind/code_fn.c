@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "unwind/code_fn.h"
-
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/hash.h"
 #include "base/u64s.h"
 #include "base/vec.h"
-#include "unwind/code_ends.h"
 #include "unwind/code_fn_internal.h"
 #include "unwind/code_jump.h"
-#include "unwind/code_labels.h"
 
 #define TRIES	    48 /* analyses of one function, each with one more call known not to return */
 #define VISITS_MORE 4096
@@ -178,9 +173,9 @@ static uint32_t written(const struct code_fn *f, const struct code_op *op)
 /* Other code follows a call of the function. */
 static int note_final(struct code_fn *f, uint64_t callee)
 {
-	if (!callee || u64_has(f->bin->finals, f->bin->nfinals, callee))
+	if (!callee || u64_has(f->learnt.finals, f->learnt.nfinals, callee))
 		return 0;
-	return u64_push(&f->bin->finals, &f->bin->nfinals, &f->bin->finals_cap, callee);
+	return u64_push(&f->learnt.finals, &f->learnt.nfinals, &f->learnt.finals_cap, callee);
 }
 
 /*
@@ -431,6 +426,24 @@ int code_fn_analyse(struct code_fn *f, const struct code_subject *fn, struct cod
 	return verdict_of(ret);
 }
 
+size_t code_fn_finals(const struct code_fn *f)
+{
+	return f->learnt.nfinals;
+}
+
+void code_fn_keep_finals(struct code_fn *f, size_t n)
+{
+	f->learnt.nfinals = n;
+}
+
+bool code_fn_calls_final(const struct code_fn *f)
+{
+	for (size_t i = 0; i < f->learnt.nfinals; i++)
+		if (code_calls(f, f->learnt.finals[i]))
+			return true;
+	return false;
+}
+
 struct code_fn *code_fn_new(struct code_binary *bin)
 {
 	struct code_fn *f = calloc(1, sizeof(*f));
@@ -448,6 +461,8 @@ void code_fn_free(struct code_fn *f)
 
 	if (!f)
 		return;
+	free(f->learnt.finals);
+	free(f->learnt.refs);
 	free(room->cache);
 	free(room->dead);
 	free(room->noreturn);

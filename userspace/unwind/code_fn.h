@@ -12,7 +12,7 @@
 #ifndef SFBPF_UNWIND_CODE_FN_H
 #define SFBPF_UNWIND_CODE_FN_H
 
-#include "elf/elf_image.h"
+#include "base/bytes.h"
 #include "rows/row.h"
 #include "unwind/code_op.h"
 
@@ -20,33 +20,22 @@ struct code_range {
 	uint64_t start, end; /* virtual addresses, half-open */
 };
 
-#define CODE_LINE 64 /* bytes of code for a bit of gap_lines: a cache line of marks */
-
-/* An executable segment in memory. Each byte of code has a byte of marks. */
+/* An executable segment. Each byte of code has a byte of marks, which are 0 at first. */
 struct code_text {
 	uint64_t start, end;
-	struct elf_blob blob;
+	struct bytes bytes;
 	uint8_t *marks;
-	uint8_t *gap_lines; /* a bit: bytes there have MARK_GAP */
 };
 
-/* A PT_LOAD segment that was read because a jump table lies in it. */
-struct code_data {
-	uint64_t start;
-	struct elf_blob blob;
-};
-
+/* Marks. Bits that are not here are the caller's. */
 enum {
-	/* Marks of the function in progress */
+	/* The analysis sets these, of the function in progress */
 	MARK_START = 1,	 /* an instruction starts here */
 	MARK_BODY = 2,	 /* it goes on here */
 	MARK_LEADER = 4, /* a jump leads here */
-	/* Marks of the file */
-	MARK_CALLED = 8,     /* trusted code calls this address */
-	MARK_ADDRESSED = 16, /* trusted code takes this address, or jumps to it */
-	MARK_GAP = 32,	     /* no table describes this byte */
-	MARK_ENDS = 64,	     /* the function that starts here does not return */
-	MARK_DONE = 128,     /* a function that starts here was analysed */
+	/* The caller sets these, of the file */
+	MARK_CALLED = 8, /* trusted code calls this address */
+	MARK_ENDS = 64,	 /* the function that starts here does not return */
 };
 
 /*
@@ -60,14 +49,22 @@ struct code_callee {
 
 #define CODE_POPS_UNKNOWN (-1)
 
-/* The file whose functions are analysed, and what is known of it from one function to the next */
+/*
+ * The file whose functions are analysed: its code, and what is known of it. The analysis changes
+ * `budget` and marks alone. What the functions return must stay until the next call of them.
+ */
 struct code_binary {
 	const struct code_arch *arch;
-	const struct elf_image *img;
-	struct code_text *texts;
+	struct code_text *texts; /* ascending, without overlaps */
 	size_t ntexts;
-	struct code_data data[4];
-	size_t ndata;
+	uint64_t budget;	 /* instructions that may still be looked at, over all functions */
+	const uint64_t *ends;	 /* GOT slots of functions that do not return */
+	const uint64_t *may_end; /* GOT slots and stubs of those that return if the argument is 0 */
+	size_t nends, nmay_end;
+	uint64_t resolver; /* the GOT slot of ld.so's resolver of symbols; 0: none */
+	bool movable;	   /* it may be mapped anywhere, so no number in its code is an address */
+	bool has_pads;	   /* it has landing pads, as its tables for exceptions say */
+	bool has_poppers;  /* one of its functions removes its arguments */
 	/*
 	 * The part of the file that addr, the target of a jump from the middle of a function, may
 	 * belong to; false: it belongs to other code. *sized: all of it is the function's.
@@ -75,21 +72,14 @@ struct code_binary {
 	bool (*part_of)(void *ctx, uint64_t addr, struct code_range *ret, bool *sized);
 	/* What is known of the function at `addr`, which is called */
 	struct code_callee (*callee_at)(void *ctx, uint64_t addr);
+	/*
+	 * The data around addr, which may be a jump table, and the address of its first byte. 1, 0:
+	 * none, -ENOMEM. NULL: there is no data.
+	 */
+	int (*data_at)(void *ctx, uint64_t addr, struct bytes *ret, uint64_t *ret_start);
+	/* Addresses of code that are in data, ascending. 0 or -ENOMEM. NULL: none are known. */
+	int (*labels)(void *ctx, const uint64_t **ret, size_t *ret_n);
 	void *ctx;
-	uint64_t budget; /* instructions that may still be looked at */
-	uint64_t *ends;	 /* GOT slots of functions that do not return (code_ends.h) */
-	size_t nends, ends_cap;
-	uint64_t *may_end; /* GOT slots and stubs of those that return if their argument is 0 */
-	size_t nmay_end, may_end_cap;
-	uint64_t *finals; /* functions after one of whose calls another function starts */
-	size_t nfinals, finals_cap;
-	uint64_t *labels; /* labels of the file (code_labels.h) */
-	size_t nlabels, labels_cap;
-	uint64_t *data_labels;
-	size_t ndata_labels, data_labels_cap;
-	bool has_labels, has_data_labels;
-	bool has_pads;	  /* the file has landing pads, as its tables for exceptions say */
-	bool has_poppers; /* a function of the file removes its arguments */
 };
 
 /* The function to be analysed */
@@ -97,7 +87,7 @@ struct code_subject {
 	struct code_range range;
 	bool sized;	/* it certainly ends where its range does */
 	bool outermost; /* it is the program's entry: all of its rows say so */
-	bool by_finals; /* `finals` of the file are taken not to return */
+	bool by_finals; /* what code_fn_finals() counts is taken not to return */
 };
 
 /* What was found. The arrays are valid until the next analysis. */
@@ -151,41 +141,29 @@ struct code_fn *code_fn_new(struct code_binary *bin);
 void code_fn_free(struct code_fn *f); /* NULL is allowed */
 /* CODE_*, -ENOMEM. A function that was rejected has no rows. */
 int code_fn_analyse(struct code_fn *f, const struct code_subject *fn, struct code_result *ret);
-/* Whether the function that was analysed last calls the one at target. */
-bool code_calls(const struct code_fn *f, uint64_t target);
+/*
+ * Finals are functions after one of whose calls another function starts. Each analysis may find
+ * some; those of one that is not trusted are to be forgotten. Their number; only the first n stay;
+ * whether the function that was analysed last, even if it was rejected, calls one.
+ */
+size_t code_fn_finals(const struct code_fn *f);
+void code_fn_keep_finals(struct code_fn *f, size_t n);
+bool code_fn_calls_final(const struct code_fn *f);
 
-void code_binary_free(struct code_binary *bin); /* all but img and texts, which are the caller's */
 /* The text that holds the address, or NULL. None holds 0: AArch64's files have a header there. */
 struct code_text *code_text_of(const struct code_binary *bin, uint64_t addr);
+uint8_t *code_mark_of(const struct code_binary *bin, uint64_t addr); /* NULL: outside of text */
 /* Decodes the instruction; OP_BAD outside of text. */
 void code_decode(const struct code_binary *bin, uint64_t addr, struct code_op *ret);
-/*
- * Whether no table describes the byte at the address. The bits of gap_lines answer that for most
- * addresses; to read the mark of one in a large file is a cache miss.
- */
-static inline bool code_in_gap(const struct code_binary *bin, uint64_t addr)
-{
-	for (size_t i = 0; i < bin->ntexts; i++) {
-		const struct code_text *t = &bin->texts[i];
-		const uint64_t at = addr - t->start, line = at / CODE_LINE;
-
-		if (at < t->end - t->start)
-			return t->gap_lines[line / 8] >> line % 8 & 1 && t->marks[at] & MARK_GAP;
-	}
-	return false;
-}
 /*
  * The address that the instruction takes; 0: none. In files that may be mapped anywhere, a number
  * is none: some are as small as the addresses of small files.
  */
 static inline uint64_t code_address_of(const struct code_binary *bin, const struct code_op *op)
 {
-	return op->kind != OP_CONST || (op->is_number && bin->img->type == ET_DYN)
+	return op->kind != OP_CONST || (op->is_number && bin->movable)
 		       ? 0
 		       : (uint64_t)(op->imm + op->imm2);
 }
-uint8_t *code_mark_of(const struct code_binary *bin, uint64_t addr); /* NULL: outside of text */
-/* Removes these marks from the range. */
-void code_unmark(const struct code_binary *bin, struct code_range range, uint8_t marks);
 
 #endif

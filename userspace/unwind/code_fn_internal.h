@@ -3,7 +3,8 @@
  * The analysis of one function, shared by the files that follow its code. Each record below has a
  * lifetime of its own, and is new when that begins:
  *
- * 	struct code_binary	the file
+ * 	struct code_binary	the file, and what the caller knows of it
+ * 	struct code_learnt	the file, too: what the functions so far told
  * 	struct code_run		one function, under one set of assumptions
  * 	struct code_try		one attempt to follow all of its code; what a run learns that
  * 				contradicts an attempt makes the run begin the next one
@@ -112,6 +113,19 @@ struct code_try {
 	bool by_fp;	    /* so the CFA is given by fp, as long as that is known */
 };
 
+/* What was learnt of the file */
+struct code_learnt {
+	uint64_t *finals; /* functions after one of whose calls another function starts */
+	size_t nfinals, finals_cap;
+	/*
+	 * x86-64: the addresses outside code that any bytes of code would take with lea, relative
+	 * to rip; ascending. None if there are too many.
+	 */
+	uint64_t *refs;
+	size_t nrefs, refs_cap;
+	bool has_refs;
+};
+
 /* Memory, and indices of what is in it */
 struct code_room {
 	struct code_cached *cache; /* indexed by the low bits of the address */
@@ -138,6 +152,7 @@ struct code_room {
 struct code_fn {
 	struct code_binary *bin;
 	const struct code_arch *arch; /* the file's */
+	struct code_learnt learnt;
 	struct code_run run;
 	struct code_try try;
 	struct code_result result; /* its arrays are set when it is handed out */
@@ -164,6 +179,13 @@ static inline bool code_in_part(const struct code_fn *f, size_t part, uint64_t a
 
 	return addr >= r->start && addr < r->end;
 }
+/* Removes these marks from the range. */
+void code_unmark(const struct code_binary *bin, struct code_range range, uint8_t marks);
+/* Fills f->learnt.refs at the first call. 0 or -ENOMEM. */
+int code_refs_load(struct code_fn *f);
+bool code_is_ref(const struct code_fn *f, uint64_t addr);
+/* Whether the function calls the one at target. */
+bool code_calls(const struct code_fn *f, uint64_t target);
 /* Whether the address is within a part of the function. */
 bool code_fn_inside(const struct code_fn *f, uint64_t addr);
 

@@ -6,48 +6,20 @@
 
 #include "base/u64s.h"
 #include "base/vec.h"
-#include "unwind/code_labels.h"
 
 #define OWN_MAX	    256
 #define ENTRIES_MAX 8192
-#define DATA_MAX    (64u << 20) /* bytes of a segment that are read to find jump tables */
 
 /* The segment that holds the address. 1, 0: none, -ENOMEM. */
-static int data_of(struct code_fn *f, uint64_t addr, struct bytes *ret, uint64_t *ret_start)
+static int data_of(const struct code_fn *f, uint64_t addr, struct bytes *ret, uint64_t *ret_start)
 {
 	const struct code_text *t = code_text_of(f->bin, addr);
-	size_t room = sizeof(f->bin->data) / sizeof(f->bin->data[0]);
-	int err;
 
-	if (t) {
-		*ret = t->blob.view;
-		*ret_start = t->start;
-		return 1;
-	}
-	for (size_t i = 0; i < f->bin->ndata; i++)
-		if (addr >= f->bin->data[i].start &&
-		    addr - f->bin->data[i].start < f->bin->data[i].blob.view.len) {
-			*ret = f->bin->data[i].blob.view;
-			*ret_start = f->bin->data[i].start;
-			return 1;
-		}
-	for (uint32_t i = 0; i < f->bin->img->nphdrs && f->bin->ndata < room; i++) {
-		const struct elf_phdr *ph = &f->bin->img->phdrs[i];
-		struct code_data *d = &f->bin->data[f->bin->ndata];
-
-		if (ph->type != PT_LOAD || addr < ph->vaddr || addr - ph->vaddr >= ph->filesz ||
-		    ph->filesz > DATA_MAX)
-			continue;
-		err = elf_image_read(f->bin->img, ph->offset, ph->filesz, &d->blob);
-		if (err)
-			return err == -ENOMEM ? err : 0;
-		d->start = ph->vaddr;
-		f->bin->ndata++;
-		*ret = d->blob.view;
-		*ret_start = d->start;
-		return 1;
-	}
-	return 0;
+	if (!t)
+		return f->bin->data_at ? f->bin->data_at(f->bin->ctx, addr, ret, ret_start) : 0;
+	*ret = t->bytes;
+	*ret_start = t->start;
+	return 1;
 }
 
 /* Where entry i of the table leads (v: VAL_TARGET). 1; 0: not to code; -ENOMEM. */
@@ -103,16 +75,6 @@ static int known_table(struct code_fn *f, uint64_t at, struct code_val *v)
 		return -ENOMEM;
 	f->room.jumps[f->try.njumps++] = (struct code_jump){ at, *v };
 	return 0;
-}
-
-/* Whether the word at slot is where ld.so puts its resolver of symbols. */
-static bool leads_to_resolver(const struct code_fn *f, uint64_t slot)
-{
-	const struct elf_shdr *got = elf_image_section(f->bin->img, ".got.plt");
-
-	if (!got)
-		got = elf_image_section(f->bin->img, ".got");
-	return got && slot == got->addr + 16;
 }
 
 int code_note_table(struct code_fn *f, uint64_t addr)
@@ -184,7 +146,7 @@ static int table_entries(struct code_fn *f, const struct code_val *v, const stru
 		/* Tables do not overlap each other or other data. */
 		uint64_t at = (uint64_t)v->off + (uint64_t)i * v->size;
 
-		if (to && (code_is_table(f, at) || (open && code_is_data_label(f->bin, at))))
+		if (to && (code_is_table(f, at) || (open && code_is_ref(f, at))))
 			return 0;
 		more = read_entry(f, v, i, &target);
 		if (more < 0)
@@ -222,7 +184,7 @@ static int table_entries(struct code_fn *f, const struct code_val *v, const stru
 
 static int jump_table(struct code_fn *f, const struct code_val *v, const struct code_state *s)
 {
-	int err = is_unbound(f, v) && v->size < 8 ? code_labels_load_data(f->bin) : 0;
+	int err = is_unbound(f, v) && v->size < 8 ? code_refs_load(f) : 0;
 
 	if (err)
 		return err;
@@ -281,7 +243,9 @@ static int jump_to_labels(struct code_fn *f, const struct code_op *op, const str
 			  bool by_table)
 {
 	const bool may_leave = code_state_is_entry(s, f->arch);
+	const uint64_t *labels = NULL;
 	bool found = false;
+	size_t n = 0;
 	int err = 0;
 
 	for (size_t i = 0; i < f->run.nown && op->kind == OP_JUMP_REG && !err; i++)
@@ -297,14 +261,15 @@ static int jump_to_labels(struct code_fn *f, const struct code_op *op, const str
 		return 0;
 	if (!f->run.fn.sized)
 		return CODE_FN_REJECT;
-	err = code_labels_load(f->bin);
+	if (f->bin->labels)
+		err = f->bin->labels(f->bin->ctx, &labels, &n);
 	for (size_t i = 0; i < f->try.nparts && !err; i++) {
 		const struct code_range part = f->try.parts[i].range;
-		size_t k = u64_first_from(f->bin->labels, f->bin->nlabels, part.start + 1);
+		size_t k = u64_first_from(labels, n, part.start + 1);
 
-		for (; k < f->bin->nlabels && f->bin->labels[k] < part.end && !err; k++) {
+		for (; k < n && labels[k] < part.end && !err; k++) {
 			found = true;
-			err = code_edge(f, f->bin->labels[k], s, 0);
+			err = code_edge(f, labels[k], s, 0);
 		}
 	}
 	return err || found || may_leave ? err : CODE_FN_REJECT;
@@ -334,7 +299,7 @@ int code_jump_indirect(struct code_fn *f, const struct code_op *op, struct code_
 	f->result.loses |= !code_state_restored(s, f->arch);
 	if (by_slot && (f->run.fn.outermost || code_state_is_entry(s, f->arch)))
 		return back_to_stub(f, (uint64_t)op->imm, s);
-	if (f->run.fn.outermost || (by_slot && leads_to_resolver(f, (uint64_t)op->imm)))
+	if (f->run.fn.outermost || (by_slot && f->bin->resolver == (uint64_t)op->imm && op->imm))
 		return 0;
 	return jump_to_labels(f, op, s, v.kind == VAL_TARGET);
 }

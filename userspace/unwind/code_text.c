@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The bytes of code that is analysed, its instructions and the marks on them. */
-#include "unwind/code_fn.h"
-
-#include <stdlib.h>
 #include <string.h>
+
+#include "unwind/code_fn_internal.h"
 
 struct code_text *code_text_of(const struct code_binary *bin, uint64_t addr)
 {
@@ -21,7 +20,7 @@ void code_decode(const struct code_binary *bin, uint64_t addr, struct code_op *r
 	*ret = (struct code_op){ .kind = OP_BAD, .len = 1 };
 	if (!t)
 		return;
-	at = bytes_sub(&t->blob.view, addr - t->start, t->end - addr);
+	at = bytes_sub(&t->bytes, addr - t->start, t->end - addr);
 	bin->arch->decode(bytes_here(&at), bytes_left(&at), addr, ret);
 }
 
@@ -48,15 +47,4 @@ void code_unmark(const struct code_binary *bin, struct code_range range, uint8_t
 		for (; at < end; at++)
 			t->marks[at - t->start] &= (uint8_t)~marks;
 	}
-}
-
-void code_binary_free(struct code_binary *bin)
-{
-	free(bin->ends);
-	free(bin->may_end);
-	free(bin->finals);
-	free(bin->labels);
-	free(bin->data_labels);
-	for (size_t i = 0; i < bin->ndata; i++)
-		elf_blob_free(&bin->data[i].blob);
 }

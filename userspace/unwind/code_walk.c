@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What is known of an instruction of a function, and a walk along a leader's instructions. */
 #include "base/u64s.h"
-#include "unwind/code_ends.h"
 #include "unwind/code_fn_internal.h"
 
 const struct code_op *code_op_at(const struct code_fn *f, uint64_t addr)
@@ -117,8 +116,9 @@ bool code_fn_ends_there(const struct code_fn *f, const struct code_op *op, uint6
 	return (callee && *callee & MARK_ENDS) ||
 	       u64_has(f->room.noreturn, f->run.nnoreturn, addr) ||
 	       (f->run.fn.by_finals && op->target &&
-		u64_has(f->bin->finals, f->bin->nfinals, op->target)) ||
-	       (!op->target && is_import(op) && code_ends_at(f->bin, (uint64_t)op->imm));
+		u64_has(f->learnt.finals, f->learnt.nfinals, op->target)) ||
+	       (!op->target && is_import(op) &&
+		u64_has(f->bin->ends, f->bin->nends, (uint64_t)op->imm));
 }
 
 bool code_fn_left_frame(const struct code_fn *f, const struct code_state *s, bool by_jump)
