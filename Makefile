@@ -141,7 +141,7 @@ endif
 # so the unit tests need neither.
 TERM_SRC := userspace/tui/term.c
 KERN_CORE_SRC := $(patsubst %,userspace/kern/%.c,irq_code kernel_names ksymbols load_queue refusal)
-CORE_DIRS := base worker elf languages rows unwind sym prof out
+CORE_DIRS := base worker elf rows codewalk languages unwind sym prof out
 CORE_SRC := $(sort $(wildcard $(CORE_DIRS:%=userspace/%/*.c))) \
 	$(filter-out $(TERM_SRC),$(sort $(wildcard userspace/tui/*.c userspace/tui/views/*.c))) \
 	$(KERN_CORE_SRC)

@@ -1,19 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # fuzz.sh SECONDS [TARGET...]: runs the libFuzzer targets of tests/fuzz (sframe, eh_frame, elf,
-# file, entry, stacks, code, context, pods) one after another, with AddressSanitizer and UBSan, each
-# for SECONDS. New inputs go to build-fuzz/corpus/; a crash is kept in build-fuzz/ and ends with 1.
+# file, entry, stacks, codewalk, context, pods) one after another, with AddressSanitizer and UBSan,
+# each for SECONDS. New inputs go to build-fuzz/corpus/; a crash is kept in build-fuzz/ and ends
+# with 1.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:?fuzz.sh SECONDS [TARGET...]}
 shift
-[ $# -gt 0 ] || set -- sframe eh_frame elf file entry stacks code context pods
+[ $# -gt 0 ] || set -- sframe eh_frame elf file entry stacks codewalk context pods
 out=build-fuzz
 mkdir -p "$out/corpus"
 make -s build/flame.html.h
 clang=${CLANG:-$(scripts/find-clang.sh)}
 zydis=$([ ! -e /usr/include/Zydis/Zydis.h ] || echo -DHAVE_ZYDIS -lZydis)
-sources=$(for d in base worker elf languages rows unwind sym prof out; do ls userspace/$d/*.c; done)
+sources=$(for d in base worker elf rows codewalk languages unwind sym prof out; do
+	ls userspace/$d/*.c
+done)
 for target in "$@"; do
 	$clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
 		-D_GNU_SOURCE -w -Iuserspace -Ibpf -Ibuild -DSFBPF_VERSION='"fuzz"' \

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "unwind/code_fn.h"
+#include "codewalk/codewalk.h"
 
 #define ADDR 0x1000
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codewalk/codewalk.h"
 #include "rows/row_text.h"
-#include "unwind/code_fn.h"
 
 #include "test.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/arm64.h"
-#include "unwind/code_op.h"
+#include "codewalk/code_op.h"
 
 #define FP 29
 #define LR 30

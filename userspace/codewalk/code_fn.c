@@ -5,8 +5,8 @@
 #include "base/hash.h"
 #include "base/u64s.h"
 #include "base/vec.h"
-#include "unwind/code_fn_internal.h"
-#include "unwind/code_jump.h"
+#include "codewalk/code_fn.h"
+#include "codewalk/code_jump.h"
 
 #define TRIES	    48 /* analyses of one function, each with one more call known not to return */
 #define VISITS_MORE 4096

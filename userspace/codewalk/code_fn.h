@@ -13,12 +13,12 @@
  * Arrays grow in struct code_room, whose memory is kept from function to function. How many items
  * of an array are in use is written in the record that they belong to.
  */
-#ifndef SFBPF_UNWIND_CODE_FN_INTERNAL_H
-#define SFBPF_UNWIND_CODE_FN_INTERNAL_H
+#ifndef SFBPF_CODEWALK_CODE_FN_H
+#define SFBPF_CODEWALK_CODE_FN_H
 
 #include "base/slots.h"
-#include "unwind/code_fn.h"
-#include "unwind/code_state.h"
+#include "codewalk/code_state.h"
+#include "codewalk/codewalk.h"
 
 #define CODE_FN_VISITS 16 /* instructions looked at in each byte of a function, on average */
 /* Entries at the start of a table that no index reaches: it may be the log2 of a width from 4 on */

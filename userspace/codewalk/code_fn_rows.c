@@ -2,7 +2,7 @@
 /* The rows of a function that was explored (code_fn.c): its code is gone through once more. */
 #include <stdlib.h>
 
-#include "unwind/code_fn_internal.h"
+#include "codewalk/code_fn.h"
 
 /* Bytes. OCaml aligns labels to 4 bytes, and its tables give that padding the row after it. */
 #define PADDING_MIN 4

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "unwind/code_jump.h"
+#include "codewalk/code_jump.h"
 
 #include <errno.h>
 #include <string.h>

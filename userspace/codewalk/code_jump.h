@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Indirect jumps: by tables, which are read from the file, and to labels. */
-#ifndef SFBPF_UNWIND_CODE_JUMP_H
-#define SFBPF_UNWIND_CODE_JUMP_H
+#ifndef SFBPF_CODEWALK_CODE_JUMP_H
+#define SFBPF_CODEWALK_CODE_JUMP_H
 
-#include "unwind/code_fn_internal.h"
+#include "codewalk/code_fn.h"
 
 /* The jump at addr. 0, CODE_FN_*, -ENOMEM. */
 int code_jump_indirect(struct code_fn *f, const struct code_op *op, struct code_state *s,

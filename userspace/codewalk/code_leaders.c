@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "base/u64s.h"
 #include "base/vec.h"
-#include "unwind/code_fn_internal.h"
+#include "codewalk/code_fn.h"
 
 #define LEADERS_MAX 65536
 

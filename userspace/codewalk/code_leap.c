@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "unwind/code_fn_internal.h"
+#include "codewalk/code_fn.h"
 
 #define STEPS_MAX 64 /* instructions up to the jump */
 

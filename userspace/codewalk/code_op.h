@@ -4,8 +4,8 @@
  * addresses on the stack or a caller's values, and where control goes. Registers are DWARF numbers
  * (rows/row.h). The decoders (code_x86.c, code_arm64.c) make these.
  */
-#ifndef SFBPF_UNWIND_CODE_OP_H
-#define SFBPF_UNWIND_CODE_OP_H
+#ifndef SFBPF_CODEWALK_CODE_OP_H
+#define SFBPF_CODEWALK_CODE_OP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 
-#include "unwind/code_fn_internal.h"
+#include "codewalk/code_fn.h"
 
 #define TRIES	      4	  /* tries of a pad, each with one more call known not to return */
 #define ARGUMENTS_MAX 256 /* bytes that are pushed for a call */

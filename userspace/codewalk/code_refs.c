@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/u64s.h"
-#include "unwind/code_fn_internal.h"
+#include "codewalk/code_fn.h"
 
 #define REFS_MAX  (8u << 20)
 #define LEA_BYTES 7 /* a lea with a REX prefix, relative to rip */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
-#include "unwind/code_state_internal.h"
+#include "codewalk/code_state_internal.h"
 
 #define UNKNOWN ((struct code_val){ 0 })
 

@@ -4,14 +4,14 @@
  * stack hold addresses relative to the CFA, or values that belong to the caller. From it follows
  * the row of the instruction.
  */
-#ifndef SFBPF_UNWIND_CODE_STATE_H
-#define SFBPF_UNWIND_CODE_STATE_H
+#ifndef SFBPF_CODEWALK_CODE_STATE_H
+#define SFBPF_CODEWALK_CODE_STATE_H
 
 #include <stddef.h>
 #include <string.h>
 
+#include "codewalk/code_op.h"
 #include "rows/row.h"
-#include "unwind/code_op.h"
 
 enum code_val_kind {
 	VAL_UNKNOWN,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What code_state.c and code_state_row.c share. */
-#ifndef SFBPF_UNWIND_CODE_STATE_INTERNAL_H
-#define SFBPF_UNWIND_CODE_STATE_INTERNAL_H
+#ifndef SFBPF_CODEWALK_CODE_STATE_INTERNAL_H
+#define SFBPF_CODEWALK_CODE_STATE_INTERNAL_H
 
-#include "unwind/code_state.h"
+#include "codewalk/code_state.h"
 
 #define RETURN_ADDRESS 16 /* its number on x86-64, which no register has */
 

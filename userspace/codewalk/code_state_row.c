@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The row that follows from what is known between two instructions. */
-#include "unwind/code_state_internal.h"
+#include "codewalk/code_state_internal.h"
 
 static struct rule by_reg(uint8_t reg, int64_t off)
 {

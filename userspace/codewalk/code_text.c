@@ -2,7 +2,7 @@
 /* The bytes of code that is analysed, its instructions and the marks on them. */
 #include <string.h>
 
-#include "unwind/code_fn_internal.h"
+#include "codewalk/code_fn.h"
 
 struct code_text *code_text_of(const struct code_binary *bin, uint64_t addr)
 {

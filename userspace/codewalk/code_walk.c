@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What is known of an instruction of a function, and a walk along a leader's instructions. */
 #include "base/u64s.h"
-#include "unwind/code_fn_internal.h"
+#include "codewalk/code_fn.h"
 
 const struct code_op *code_op_at(const struct code_fn *f, uint64_t addr)
 {

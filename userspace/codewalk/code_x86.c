@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* x86-64 instructions, decoded by Zydis. */
-#include "unwind/code_op.h"
+#include "codewalk/code_op.h"
 
 #ifndef HAVE_ZYDIS
 
@@ -13,7 +13,7 @@ const struct code_arch *code_arch_x86(void)
 
 #include <Zydis/Zydis.h>
 
-#include "rows/pack_rule.h"
+#include "rows/row.h"
 
 #define X86_REGS 16
 #define BIT(reg) (1u << (reg))

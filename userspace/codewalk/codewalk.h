@@ -9,12 +9,12 @@
  * another height than it was entered, writes its return address, or jumps where its code does not
  * tell.
  */
-#ifndef SFBPF_UNWIND_CODE_FN_H
-#define SFBPF_UNWIND_CODE_FN_H
+#ifndef SFBPF_CODEWALK_CODEWALK_H
+#define SFBPF_CODEWALK_CODEWALK_H
 
 #include "base/bytes.h"
+#include "codewalk/code_op.h"
 #include "rows/row.h"
-#include "unwind/code_op.h"
 
 struct code_range {
 	uint64_t start, end; /* virtual addresses, half-open */

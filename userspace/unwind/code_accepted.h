@@ -4,7 +4,7 @@
 #define SFBPF_UNWIND_CODE_ACCEPTED_H
 
 #include "base/slots.h"
-#include "unwind/code_fn.h"
+#include "codewalk/codewalk.h"
 
 struct code_accepted_fn {
 	uint64_t start;

@@ -7,8 +7,8 @@
 #ifndef SFBPF_UNWIND_CODE_DATA_H
 #define SFBPF_UNWIND_CODE_DATA_H
 
+#include "codewalk/codewalk.h"
 #include "elf/elf_image.h"
-#include "unwind/code_fn.h"
 
 /* A PT_LOAD segment that was read because a jump table lies in it. */
 struct code_segment {

@@ -6,8 +6,8 @@
 #ifndef SFBPF_UNWIND_CODE_ENDS_H
 #define SFBPF_UNWIND_CODE_ENDS_H
 
+#include "codewalk/codewalk.h"
 #include "elf/elf_image.h"
-#include "unwind/code_fn.h"
 
 /* Takes a function's start. 0 or -ENOMEM. */
 typedef int (*code_note_fn)(void *ctx, uint64_t addr, bool certain);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codewalk/code_op.h"
 #include "rows/fntab.h"
-#include "unwind/code_op.h"
 #include "unwind/eh_cfa.h"
 
 #define CODE_MIN   1024u /* bytes of code with one row; most cold parts of functions have less */

@@ -3,8 +3,8 @@
 #ifndef SFBPF_UNWIND_CODE_STARTS_H
 #define SFBPF_UNWIND_CODE_STARTS_H
 
+#include "codewalk/codewalk.h"
 #include "rows/fntab.h"
-#include "unwind/code_fn.h"
 #include "unwind/row_stream.h"
 
 /* Bytes. Shorter holes between functions are padding (as in pack_internal.h). */

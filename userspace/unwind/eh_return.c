@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codewalk/code_op.h"
 #include "rows/fntab.h"
-#include "unwind/code_op.h"
 #include "unwind/eh_cfa.h"
 
 /* Bytes of call frame instructions: such functions save all registers. */
