@@ -72,8 +72,8 @@ struct code_op {
 	/* OP_CALL: registers that the callee leaves alone, beyond the calling convention */
 	uint32_t spared;
 	/*
-	 * OP_CALL, OP_RET: bytes of arguments that are removed from the stack. OP_OTHER: bytes that
-	 * are, before it stores to memory
+	 * Bytes of the stack. OP_CALL, OP_RET: arguments that are removed. OP_OTHER: what is popped
+	 * before memory is written
 	 */
 	int32_t pops;
 	int64_t imm;
