@@ -448,10 +448,8 @@ struct code_fn *code_fn_new(struct code_binary *bin)
 {
 	struct code_fn *f = calloc(1, sizeof(*f));
 
-	if (!f)
-		return NULL;
-	f->bin = bin;
-	f->arch = bin->arch;
+	if (f)
+		*f = (struct code_fn){ .bin = bin, .arch = bin->arch };
 	return f;
 }
 
