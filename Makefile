@@ -79,7 +79,7 @@ VERSION := 0.1.0
 
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 CFLAGS ?= -O2 -g
-# IDIR: all of our headers are named from userspace/ or bpf/ ("unwind/row.h", "sfbpf_shared.h").
+# IDIR: all of our headers are named from userspace/ or bpf/ ("rows/row.h", "sfbpf_shared.h").
 override CFLAGS += -std=$(CSTD) $(WARN) -D_GNU_SOURCE -DSFBPF_VERSION='"$(VERSION)"' \
 	-Iuserspace -Ibpf -I$(O) $(STATIC_CFLAGS) $(CROSS_CFLAGS) \
 	$(shell $(PKG_CONFIG) --cflags $(LIBS))
@@ -139,7 +139,7 @@ endif
 # so the unit tests need neither.
 TERM_SRC := userspace/tui/term.c
 KERN_CORE_SRC := $(patsubst %,userspace/kern/%.c,irq_code kernel_names ksymbols load_queue refusal)
-CORE_DIRS := base worker elf languages unwind sym prof out
+CORE_DIRS := base worker elf rows codewalk languages unwind sym prof out
 CORE_SRC := $(sort $(wildcard $(CORE_DIRS:%=userspace/%/*.c))) \
 	$(filter-out $(TERM_SRC),$(sort $(wildcard userspace/tui/*.c userspace/tui/views/*.c))) \
 	$(KERN_CORE_SRC)

@@ -339,7 +339,7 @@ struct sf_off_thread { /* key: the thread id */
 #define SF_RULE_END	0xfffeu /* RA undefined: the outermost frame */
 #define SF_MAX_RULES	0x4000u
 
-enum sf_rule_kind { /* same values as enum rule_kind in userspace/unwind/row.h */
+enum sf_rule_kind { /* same values as enum rule_kind in userspace/rows/row.h */
 		    SF_K_NONE,
 		    SF_K_SAME,
 		    SF_K_UNDEF,

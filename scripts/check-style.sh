@@ -95,7 +95,7 @@ verdict style-shared-constants "$(find bpf -name '*.[ch]' -exec cat {} + |
 	done)"
 
 # The layers are written once, in docs/design.md: a directory may include itself and lower layers.
-layers=$(sed -n 's/^    \(base < .*\)/\1/p' docs/design.md)
+layers=$(sed -n '/^    base </,/^$/p' docs/design.md | xargs)
 if [ -z "$layers" ]; then
 	echo "check-style.sh: docs/design.md has no line that begins with" \
 		"four spaces and 'base <'" >&2

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "unwind/fntab.h"
+#include "rows/fntab.h"
 #include "unwind/pack.h"
 #include "unwind/table_child.h"
 

@@ -12,7 +12,7 @@
 
 #include "../unit/brief_check.h"
 #include "../unit/space.h"
-#include "unwind/fntab.h"
+#include "rows/fntab.h"
 #include "unwind/pack.h"
 
 #define SPACE (16u << 20)

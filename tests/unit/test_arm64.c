@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * AArch64: rules in 16 bits (unwind/pack_rule.c), BPF's steps over them (bpf/step_arm64.h, compiled
+ * AArch64: rules in 16 bits (rows/pack_rule.c), BPF's steps over them (bpf/step_arm64.h, compiled
  * for the host), and the rows that are made without tables. For real files: a packed rule steps as
  * the same rule unpacked.
  */
@@ -16,8 +16,8 @@
 
 #include "image_build.h"
 #include "test.h"
+#include "rows/pack_rule.h"
 #include "unwind/pack.h"
-#include "unwind/pack_rule.h"
 #include "unwind/trampoline.h"
 #include "unwind/vdso_arm64.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "test.h"
+#include "rows/row_text.h"
 #include "unwind/row_stream.h"
-#include "unwind/row_text.h"
 
 #define TEXT	  0x401000
 #define TABLE	  0x402000

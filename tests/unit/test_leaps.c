@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "test.h"
-#include "unwind/code_op.h"
+#include "codewalk/code_op.h"
 #include "unwind/row_stream.h"
 
 #ifdef __x86_64__

@@ -12,9 +12,9 @@
 #include "image_build.h"
 #include "sframe_encode.h"
 #include "test.h"
-#include "unwind/fntab.h"
+#include "rows/fntab.h"
+#include "rows/pack_rule.h"
 #include "unwind/pack.h"
-#include "unwind/pack_rule.h"
 #include "unwind/trampoline.h"
 
 /* ---- Chunks, as BPF sees them ---- */

@@ -9,9 +9,9 @@
 #include "image_build.h"
 #include "sframe_encode.h"
 #include "test.h"
-#include "unwind/fntab.h"
+#include "rows/fntab.h"
+#include "rows/row_text.h"
 #include "unwind/row_stream.h"
-#include "unwind/row_text.h"
 
 #define SFRAME_ADDR 0x60000000
 

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "codewalk/code_op.h"
 #include "sym/sym_names.h"
 #include "test.h"
-#include "unwind/code_op.h"
 
 /* ---- Files to read ---- */
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "base/vec.h"
 
@@ -33,6 +34,19 @@ static inline int u64_compare(const void *a, const void *b)
 	const uint64_t *x = a, *y = b;
 
 	return *x < *y ? -1 : *x > *y;
+}
+
+/* Sorts the list, and removes what is in it twice. Returns how many are left. */
+static inline size_t u64_sort_unique(uint64_t *list, size_t n)
+{
+	size_t kept = 0;
+
+	if (n)
+		qsort(list, n, sizeof(*list), u64_compare);
+	for (size_t i = 0; i < n; i++)
+		if (!i || list[i] != list[i - 1])
+			list[kept++] = list[i];
+	return kept;
 }
 
 /* The index of the first value that is v or above; n: there is none. */

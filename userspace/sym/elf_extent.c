@@ -7,8 +7,8 @@
  */
 #include <errno.h>
 
+#include "codewalk/code_op.h"
 #include "sym/elf_symtab_internal.h"
-#include "unwind/code_op.h"
 #include "unwind/row_stream.h"
 
 #define WINDOW	    4096

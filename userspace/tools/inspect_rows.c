@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "rows/row_text.h"
 #include "sym/elf_symtab.h"
 #include "tools/inspect.h"
 #include "unwind/code_rows.h"
 #include "unwind/row_compare.h"
-#include "unwind/row_text.h"
 
 int inspect_rows(struct inspected *in, unsigned int which)
 {

@@ -9,10 +9,10 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "rows/fntab.h"
 #include "sym/elf_symtab.h"
 #include "tools/inspect.h"
 #include "unwind/code_rows.h"
-#include "unwind/fntab.h"
 #include "unwind/pack.h"
 
 struct span { /* code, virtual addresses, half-open */

@@ -44,10 +44,10 @@ void code_reject(struct code_accepted *a, const struct code_accepted_fn *fn)
 	a->fns[fn - a->fns].callee = (struct code_callee){ UINT32_MAX, CODE_POPS_UNKNOWN };
 }
 
-int code_accept(struct code_accepted *a, const struct code_fn *f, uint64_t start, bool certain)
+int code_accept(struct code_accepted *a, const struct code_result *r, bool has_poppers,
+		uint64_t start, bool certain)
 {
-	const bool all_seen = !f->nnoreturn && !f->leaps;
-	struct code_accepted_fn fn = { .start = start, .certain = certain, .guessed = f->guessed };
+	struct code_accepted_fn fn = { .start = start, .certain = certain, .guessed = r->guessed };
 	uint32_t *id;
 	int err = slots_reserve(&a->by_start, a->n, hash_of_fn, a);
 
@@ -55,11 +55,11 @@ int code_accept(struct code_accepted *a, const struct code_fn *f, uint64_t start
 		err = vec_reserve(&a->fns, &a->cap, a->n + 1, sizeof(*a->fns));
 	if (err)
 		return err;
-	fn.callee.writes = all_seen ? f->writes : UINT32_MAX;
-	fn.callee.pops = f->has_poppers && f->ntails ? CODE_POPS_UNKNOWN : f->pops;
+	fn.callee.writes = r->writes;
+	fn.callee.pops = has_poppers && r->ntails ? CODE_POPS_UNKNOWN : r->pops;
 	fn.first = a->rows.n;
-	for (size_t i = 0; i < f->rows.n && !err; i++)
-		err = a->rows.n < ROWS_MAX ? rowbuf_push(&a->rows, &f->rows.rows[i]) : 0;
+	for (size_t i = 0; i < r->nrows && !err; i++)
+		err = a->rows.n < ROWS_MAX ? rowbuf_push(&a->rows, &r->rows[i]) : 0;
 	fn.n = a->rows.n - fn.first;
 	id = slot_of(a, start);
 	if (*id)

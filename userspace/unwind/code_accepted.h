@@ -3,12 +3,13 @@
 #ifndef SFBPF_UNWIND_CODE_ACCEPTED_H
 #define SFBPF_UNWIND_CODE_ACCEPTED_H
 
-#include "unwind/code_fn.h"
+#include "base/slots.h"
+#include "codewalk/codewalk.h"
 
 struct code_accepted_fn {
 	uint64_t start;
 	bool certain;
-	bool guessed; /* see struct code_fn */
+	bool guessed; /* see struct code_result */
 	bool again;   /* it is to be analysed again */
 	struct code_callee callee;
 	size_t first, n; /* its rows */
@@ -21,8 +22,12 @@ struct code_accepted {
 	struct rowbuf rows; /* ascending and without overlaps only after code_settle() */
 };
 
-/* Takes the function that was analysed last, in place of one with the same start. 0 or -ENOMEM. */
-int code_accept(struct code_accepted *a, const struct code_fn *f, uint64_t start, bool certain);
+/*
+ * Takes the result of the function, in place of that of one with the same start. has_poppers: of
+ * the file. 0 or -ENOMEM.
+ */
+int code_accept(struct code_accepted *a, const struct code_result *r, bool has_poppers,
+		uint64_t start, bool certain);
 /* NULL: there is none. */
 const struct code_accepted_fn *code_accepted_at(const struct code_accepted *a, uint64_t start);
 /* The function has no rows, and is no longer known. */

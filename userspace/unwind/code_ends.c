@@ -87,7 +87,8 @@ static bool leads_to_function(const struct elf_image *img, uint64_t info)
 }
 
 struct imports {
-	struct code_fn *f;
+	struct code_ends *to;
+	const struct elf_image *img;
 	struct bytes syms, str; /* .dynsym and its strings */
 };
 
@@ -95,44 +96,39 @@ struct imports {
 static int add_slot(void *ctx, const Elf64_Rela *r)
 {
 	struct imports *s = ctx;
-	struct code_fn *f = s->f;
+	struct code_ends *e = s->to;
 	struct bytes sym = bytes_sub(&s->syms, ELF64_R_SYM(r->r_info) * sizeof(Elf64_Sym),
 				     sizeof(Elf64_Sym));
 	const char *name;
 	int err = 0;
 
-	if (!leads_to_function(f->img, r->r_info))
+	if (!leads_to_function(s->img, r->r_info))
 		return 0;
 	s->str.err = false;
 	bytes_seek(&s->str, bytes_u32(&sym));
 	name = bytes_str(&s->str);
 	if (name && never_returns(name))
-		err = u64_push(&f->ends, &f->nends, &f->ends_cap, r->r_offset);
+		err = u64_push(&e->ends, &e->nends, &e->ends_cap, r->r_offset);
 	else if (name && may_end(name))
-		err = u64_push(&f->may_end, &f->nmay_end, &f->may_end_cap, r->r_offset);
+		err = u64_push(&e->may_end, &e->nmay_end, &e->may_end_cap, r->r_offset);
 	return err;
 }
 
-static int read_slots(struct code_fn *f)
+static int read_slots(struct code_ends *e, const struct elf_image *img)
 {
-	const struct elf_shdr *dynsym = elf_image_section_of_type(f->img, SHT_DYNSYM);
+	const struct elf_shdr *dynsym = elf_image_section_of_type(img, SHT_DYNSYM);
 	struct elf_blob syms = { 0 }, str = { 0 };
 	int err = 0;
 
-	if (!dynsym || dynsym->flags & SHF_COMPRESSED || dynsym->link >= f->img->nshdrs ||
-	    elf_image_section_bytes(f->img, dynsym, &syms))
+	if (!dynsym || dynsym->flags & SHF_COMPRESSED || dynsym->link >= img->nshdrs ||
+	    elf_image_section_bytes(img, dynsym, &syms))
 		return 0;
-	if (!elf_image_section_bytes(f->img, &f->img->shdrs[dynsym->link], &str))
-		err = elf_image_each_rela(f->img, add_slot,
-					  &(struct imports){ f, syms.view, str.view });
+	if (!elf_image_section_bytes(img, &img->shdrs[dynsym->link], &str))
+		err = elf_image_each_rela(img, add_slot,
+					  &(struct imports){ e, img, syms.view, str.view });
 	elf_blob_free(&syms);
 	elf_blob_free(&str);
 	return err;
-}
-
-bool code_ends_at(const struct code_fn *f, uint64_t slot)
-{
-	return u64_has(f->ends, f->nends, slot);
 }
 
 /* A no-op, or endbr64 */
@@ -142,13 +138,13 @@ static bool is_idle(const struct code_op *op)
 }
 
 /* The slot of the GOT through which a stub jumps; 0: it is none. */
-static uint64_t slot_of_stub(const struct code_fn *f, uint64_t addr)
+static uint64_t slot_of_stub(const struct code_binary *bin, uint64_t addr)
 {
 	struct code_op op, page = { .dst = CODE_NO_REG };
 	uint64_t slot = 0;
 
 	for (int i = 0; i < STUB_OPS; i++, addr += op.len) {
-		code_decode(f, addr, &op);
+		code_decode(bin, addr, &op);
 		if (op.kind == OP_CONST) /* adrp */
 			page = op;
 		else if (op.kind == OP_LOAD && op.base == page.dst && op.index == CODE_NO_REG)
@@ -165,46 +161,58 @@ static uint64_t slot_of_stub(const struct code_fn *f, uint64_t addr)
 }
 
 /* Whether a stub begins there that only passes its number to the resolver: of a file with IBT. */
-static bool passes_number(const struct code_fn *f, uint64_t addr)
+static bool passes_number(const struct code_binary *bin, uint64_t addr)
 {
 	struct code_op op;
 
-	code_decode(f, addr, &op);
+	code_decode(bin, addr, &op);
 	if (is_idle(&op)) {
 		addr += op.len;
-		code_decode(f, addr, &op);
+		code_decode(bin, addr, &op);
 	}
-	if (op.kind != OP_STORE || op.base != f->arch->sp)
+	if (op.kind != OP_STORE || op.base != bin->arch->sp)
 		return false;
-	code_decode(f, addr + op.len, &op);
+	code_decode(bin, addr + op.len, &op);
 	return op.kind == OP_JUMP && op.target;
 }
 
-static int note_stub(struct code_fn *f, uint64_t addr, code_note_fn note, void *ctx)
+static int note_stub(struct code_ends *e, const struct code_binary *bin, uint64_t addr,
+		     code_note_fn note, void *ctx)
 {
-	struct code_text *t = code_text_of(f, addr);
-	const uint64_t slot = t ? slot_of_stub(f, addr) : 0;
-	int err = slot || (t && passes_number(f, addr)) ? note(ctx, addr, true) : 0;
+	uint8_t *mark = code_mark_of(bin, addr);
+	const uint64_t slot = mark ? slot_of_stub(bin, addr) : 0;
+	int err = slot || (mark && passes_number(bin, addr)) ? note(ctx, addr, true) : 0;
 
-	if (slot && code_ends_at(f, slot))
-		t->marks[addr - t->start] |= MARK_ENDS;
-	if (err || !slot || !u64_has(f->may_end, f->nmay_end, slot))
+	if (slot && u64_has(e->ends, e->nends, slot))
+		*mark |= MARK_ENDS;
+	if (err || !slot || !u64_has(e->may_end, e->nmay_end, slot))
 		return err;
-	return u64_push(&f->may_end, &f->nmay_end, &f->may_end_cap, addr);
+	return u64_push(&e->may_end, &e->nmay_end, &e->may_end_cap, addr);
 }
 
-int code_ends(struct code_fn *f, code_note_fn note, void *ctx)
+int code_ends(struct code_ends *e, const struct elf_image *img, struct code_binary *bin,
+	      code_note_fn note, void *ctx)
 {
 	static const char *const sections[] = { ".plt", ".plt.sec", ".plt.got" };
-	int err = read_slots(f);
+	int err = read_slots(e, img);
 
 	for (size_t i = 0; !err && i < sizeof(sections) / sizeof(*sections); i++) {
-		const struct elf_shdr *s = elf_image_section(f->img, sections[i]);
+		const struct elf_shdr *s = elf_image_section(img, sections[i]);
 		uint64_t size = s && s->size < PLT_MAX ? s->size : 0;
 		const uint64_t step = s && s->entsize == 8 ? 8 : STUB_BYTES;
 
 		for (uint64_t at = 0; at < size && !err; at += step)
-			err = note_stub(f, s->addr + at, note, ctx);
+			err = note_stub(e, bin, s->addr + at, note, ctx);
 	}
+	bin->ends = e->ends;
+	bin->nends = e->nends;
+	bin->may_end = e->may_end;
+	bin->nmay_end = e->nmay_end;
 	return err;
+}
+
+void code_ends_free(struct code_ends *e)
+{
+	free(e->ends);
+	free(e->may_end);
 }

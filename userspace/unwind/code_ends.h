@@ -6,18 +6,24 @@
 #ifndef SFBPF_UNWIND_CODE_ENDS_H
 #define SFBPF_UNWIND_CODE_ENDS_H
 
-#include "unwind/code_fn.h"
+#include "codewalk/codewalk.h"
+#include "elf/elf_image.h"
 
 /* Takes a function's start. 0 or -ENOMEM. */
 typedef int (*code_note_fn)(void *ctx, uint64_t addr, bool certain);
 
+struct code_ends { /* see struct code_binary */
+	uint64_t *ends, *may_end;
+	size_t nends, ends_cap, nmay_end, may_end_cap;
+};
+
 /*
- * Fills f->ends with the GOT slots of such functions, and marks the PLT stubs that jump through
- * them with MARK_ENDS. Fills f->may_end with the slots and stubs of error() and its like.
- * Calls note() for each stub. f->arch, f->img and f->texts are set. 0 or -ENOMEM.
+ * Fills bin->ends with the GOT slots of such functions, and marks the PLT stubs that jump through
+ * them with MARK_ENDS. Fills bin->may_end with the slots and stubs of error() and its like. Calls
+ * note() for each stub. *e, which is empty, holds the lists. 0 or -ENOMEM.
  */
-int code_ends(struct code_fn *f, code_note_fn note, void *ctx);
-/* Whether it is such a slot. */
-bool code_ends_at(const struct code_fn *f, uint64_t slot);
+int code_ends(struct code_ends *e, const struct elf_image *img, struct code_binary *bin,
+	      code_note_fn note, void *ctx);
+void code_ends_free(struct code_ends *e);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "unwind/code_op.h"
+#include "codewalk/code_op.h"
 #include "unwind/eh_cfa.h"
 
 #define CODE_MIN   6u	      /* bytes */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/code_op.h"
+#include "codewalk/code_op.h"
+#include "rows/fntab.h"
 #include "unwind/eh_cfa.h"
-#include "unwind/fntab.h"
 
 #define CODE_MIN   1024u /* bytes of code with one row; most cold parts of functions have less */
 #define CODE_MAX   (1u << 20) /* bytes of it, in all of a file */

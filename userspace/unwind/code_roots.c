@@ -2,7 +2,7 @@
 /* Where an analysis begins: functions that symbols, the entry, tables, data and code tell of. */
 #include "unwind/code_rows_internal.h"
 
-#include "unwind/code_labels.h"
+#include "unwind/code_data.h"
 #include "unwind/code_scan.h"
 
 /* A symbol within a function of a table may name a part of it, as LuaJIT's do. */
@@ -30,12 +30,12 @@ static bool starts_as_function(const struct analysis *a, const struct fn *fn,
 	struct code_op op;
 
 	if (!r || r->start != fn->start || r->plt_rep || r->flags || r->ra.kind == RULE_UNDEF ||
-	    r->cfa.kind != RULE_REG || r->cfa.reg != a->fn.arch->sp ||
-	    r->cfa.off != a->fn.arch->ra_bytes)
+	    r->cfa.kind != RULE_REG || r->cfa.reg != a->code.bin.arch->sp ||
+	    r->cfa.off != a->code.bin.arch->ra_bytes)
 		return false;
 	if (rows->n == 1)
 		return true;
-	code_decode(&a->fn, fn->start, &op);
+	code_decode(&a->code.bin, fn->start, &op);
 	return op.kind != OP_NOP || r->end != fn->start + op.len;
 }
 
@@ -87,9 +87,9 @@ static int note_main(struct analysis *a)
 	int err = 0;
 
 	for (int i = 0; i < 2 * ENTRY_OPS && !err; i++, at += op.len) {
-		code_decode(&a->fn, at, &op);
-		to = code_address_of(&a->fn, &op);
-		if (to && (!called || op.dst == a->fn.arch->argument)) {
+		code_decode(&a->code.bin, at, &op);
+		to = code_address_of(&a->code.bin, &op);
+		if (to && (!called || op.dst == a->code.bin.arch->argument)) {
 			taken |= code_wanted(a, to);
 			err = code_note_start(a, to, true);
 		}
@@ -109,7 +109,7 @@ static int note_word(void *ctx, uint64_t word)
 {
 	const struct analysis *a = ctx;
 
-	return code_in_gap(&a->fn, word) ? code_note_start(ctx, word, false) : 0;
+	return code_in_gap(&a->code, word) ? code_note_start(ctx, word, false) : 0;
 }
 
 /* The symbols nearby still tell where functions end. */
@@ -122,7 +122,7 @@ static int note_one(struct analysis *a)
 		if (a->symbols.fns[i].start - (a->opts->at - FN_MAX) < 2 * FN_MAX)
 			err = code_note_start(a, a->symbols.fns[i].start, true);
 	a->certain.n = 0;
-	if (!err && sym && code_wanted(a, sym->start) && sym->start % a->fn.arch->align == 0)
+	if (!err && sym && code_wanted(a, sym->start) && sym->start % a->code.bin.arch->align == 0)
 		err = code_push_start(&a->certain, sym->start, true);
 	return err;
 }
@@ -147,6 +147,6 @@ int code_note_starts(struct analysis *a)
 	if (!err && !a->opts->whole)
 		err = code_each_word(&a->file->img, note_word, a);
 	if (!err && !a->opts->whole)
-		err = code_scan(&a->fn, &a->described, &a->file->eh.fns, code_note_start, a);
+		err = code_scan(&a->code, &a->described, &a->file->eh.fns, code_note_start, a);
 	return err;
 }

@@ -7,8 +7,7 @@
 
 #include "base/huge.h"
 #include "base/vec.h"
-#include "unwind/code_ends.h"
-#include "unwind/fntab.h"
+#include "rows/fntab.h"
 #include "unwind/stg_rows.h"
 
 #define TEXT_MAX   (192ull << 20) /* bytes of one segment; larger ones are left out */
@@ -32,7 +31,7 @@ static const struct fn *described_fn(const struct analysis *a, uint64_t addr)
 /* Whether the address is code that may be analysed here. */
 bool code_wanted(const struct analysis *a, uint64_t addr)
 {
-	return code_mark_of(&a->fn, addr) &&
+	return code_mark_of(&a->code.bin, addr) &&
 	       (code_range_of(&a->gaps, addr) || described_fn(a, addr));
 }
 
@@ -49,12 +48,12 @@ int code_note_start(void *ctx, uint64_t addr, bool certain)
 {
 	struct analysis *a = ctx;
 	const uint8_t mark = certain ? MARK_CALLED : MARK_ADDRESSED;
-	uint8_t *m = code_mark_of(&a->fn, addr);
+	uint8_t *m = code_mark_of(&a->code.bin, addr);
 
 	if (!m || *m & mark)
 		return 0;
 	*m |= mark;
-	if (!code_wanted(a, addr) || addr % a->fn.arch->align)
+	if (!code_wanted(a, addr) || addr % a->code.bin.arch->align)
 		return 0;
 	return code_push_start(certain ? &a->certain : &a->maybe, addr, certain);
 }
@@ -88,7 +87,7 @@ static uint64_t last_called(const struct code_text *t, uint64_t start, uint64_t 
 static uint64_t end_in_gap(const struct analysis *a, struct start s)
 {
 	const struct code_range *gap = code_range_of(&a->gaps, s.addr);
-	const struct code_text *t = code_text_of(&a->fn, s.addr);
+	const struct code_text *t = code_text_of(&a->code.bin, s.addr);
 	const struct fn *sym = fntab_find(&a->symbols, s.addr);
 	const uint64_t most = s.certain ? FN_MAX : MAYBE_MAX;
 	uint64_t end = gap && gap->end < t->end ? gap->end : t->end;
@@ -132,7 +131,7 @@ static bool part_of(void *ctx, uint64_t addr, struct code_range *ret, bool *size
 		*ret = (struct code_range){ fn->start, fn->end };
 	else if (gap)
 		*ret = (struct code_range){
-			last_called(code_text_of(&a->fn, addr),
+			last_called(code_text_of(&a->code.bin, addr),
 				    addr - gap->start < FN_MAX ? gap->start : addr - FN_MAX, addr),
 			end_in_gap(a, (struct start){ addr, true })
 		};
@@ -154,8 +153,8 @@ static bool within_function(const struct analysis *a, uint64_t addr)
 
 static int note_found(struct analysis *a, uint64_t addr)
 {
-	const struct rowbuf *rows = &a->fn.rows;
-	uint64_t end = rows->n ? rows->rows[rows->n - 1].end : 0;
+	const struct code_result *r = &a->got;
+	uint64_t end = r->nrows ? r->rows[r->nrows - 1].end : 0;
 
 	return end > addr ? fntab_push(&a->found, addr, end, 0) : 0;
 }
@@ -163,10 +162,11 @@ static int note_found(struct analysis *a, uint64_t addr)
 /* The functions that this one goes on into with other registers are part of it. */
 static void take_joined(struct analysis *a)
 {
-	for (size_t i = 0; i < a->fn.njoined; i++) {
-		const struct code_accepted_fn *fn = code_accepted_at(&a->accepted, a->fn.joined[i]);
+	for (size_t i = 0; i < a->got.njoined; i++) {
+		const struct code_accepted_fn *fn = code_accepted_at(&a->accepted,
+								     a->got.joined[i]);
 
-		*code_mark_of(&a->fn, a->fn.joined[i]) |= MARK_DONE;
+		*code_mark_of(&a->code.bin, a->got.joined[i]) |= MARK_DONE;
 		if (fn)
 			code_drop_rows(&a->accepted, fn);
 	}
@@ -177,10 +177,24 @@ static struct code_callee callee_at(void *ctx, uint64_t addr)
 {
 	const struct analysis *a = ctx;
 	const struct code_accepted_fn *fn = code_accepted_at(&a->accepted, addr);
-	const bool unknown = a->fn.has_poppers && code_wanted(a, addr);
+	const bool unknown = a->code.bin.has_poppers && code_wanted(a, addr);
 
 	return fn ? fn->callee
 		  : (struct code_callee){ UINT32_MAX, unknown ? CODE_POPS_UNKNOWN : 0 };
+}
+
+static int data_at(void *ctx, uint64_t addr, struct bytes *ret, uint64_t *ret_start)
+{
+	struct analysis *a = ctx;
+
+	return code_data_at(&a->data, addr, ret, ret_start);
+}
+
+static int labels(void *ctx, const uint64_t **ret, size_t *ret_n)
+{
+	struct analysis *a = ctx;
+
+	return code_data_labels(&a->data, ret, ret_n);
 }
 
 /* Functions that it calls last may turn out not to return. */
@@ -188,10 +202,10 @@ static int note_late(struct analysis *a, uint64_t start)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < a->fn.nlast && !err; i++) {
-		const uint64_t callee = a->fn.last[i];
+	for (size_t i = 0; i < a->got.nlast && !err; i++) {
+		const uint64_t callee = a->got.last[i];
 
-		if (!code_wanted(a, callee) || *code_mark_of(&a->fn, callee) & MARK_DONE)
+		if (!code_wanted(a, callee) || *code_mark_of(&a->code.bin, callee) & MARK_DONE)
 			continue;
 		err = vec_reserve(&a->late, &a->late_cap, a->nlate + 1, sizeof(*a->late));
 		if (!err)
@@ -202,9 +216,9 @@ static int note_late(struct analysis *a, uint64_t start)
 
 static void note_end(struct analysis *a, uint64_t addr)
 {
-	uint8_t *m = code_mark_of(&a->fn, addr);
+	uint8_t *m = code_mark_of(&a->code.bin, addr);
 
-	if (a->fn.returns || a->fn.leaps || a->fn.guessed || *m & MARK_ENDS)
+	if (a->got.returns || a->got.leaps || a->got.guessed || *m & MARK_ENDS)
 		return;
 	*m |= MARK_ENDS;
 	a->learnt = a->ends_learnt = true;
@@ -216,21 +230,22 @@ static int take(struct analysis *a, struct start s, int verdict)
 	const int32_t pops = callee_at(a, s.addr).pops;
 	int err = a->opts->whole ? 0 : note_found(a, s.addr);
 
-	a->fn.has_poppers |= a->fn.pops != 0;
+	a->code.bin.has_poppers |= a->got.pops != 0;
 	take_joined(a);
 	if (!err)
-		err = code_accept(&a->accepted, &a->fn, s.addr, s.certain);
+		err = code_accept(&a->accepted, &a->got, a->code.bin.has_poppers, s.addr,
+				  s.certain);
 	if (!err)
 		err = note_late(a, s.addr);
 	if (!err && callee_at(a, s.addr).pops != pops)
 		a->pops_learnt = a->learnt = true;
-	for (size_t i = 0; i < a->fn.ncalls && !err && propagate; i++)
-		err = code_note_start(a, a->fn.calls[i], true);
-	for (size_t i = 0; i < a->fn.ntails && !err && propagate; i++)
-		if (!within_function(a, a->fn.tails[i]))
-			err = code_note_start(a, a->fn.tails[i], true);
-	for (size_t i = 0; i < a->fn.naddressed && !err && propagate; i++)
-		err = code_note_start(a, a->fn.addressed[i], false);
+	for (size_t i = 0; i < a->got.ncalls && !err && propagate; i++)
+		err = code_note_start(a, a->got.calls[i], true);
+	for (size_t i = 0; i < a->got.ntails && !err && propagate; i++)
+		if (!within_function(a, a->got.tails[i]))
+			err = code_note_start(a, a->got.tails[i], true);
+	for (size_t i = 0; i < a->got.naddressed && !err && propagate; i++)
+		err = code_note_start(a, a->got.addressed[i], false);
 	return err;
 }
 
@@ -240,11 +255,11 @@ static int next_start(struct analysis *a)
 	uint64_t end = 0;
 	struct code_op op;
 
-	if (!a->fn.rows.n || a->opts->whole)
+	if (!a->got.nrows || a->opts->whole)
 		return 0;
-	end = a->fn.rows.rows[a->fn.rows.n - 1].end;
+	end = a->got.rows[a->got.nrows - 1].end;
 	for (int i = 0; i < 16 && code_wanted(a, end); i++) {
-		code_decode(&a->fn, end, &op);
+		code_decode(&a->code.bin, end, &op);
 		if (op.kind != OP_NOP && op.kind != OP_END)
 			break;
 		end += op.len;
@@ -257,9 +272,9 @@ static int tails_proven(struct analysis *a)
 {
 	int proven = 1;
 
-	for (size_t i = 0; i < a->fn.ntails; i++) {
-		const uint64_t to = a->fn.tails[i];
-		const uint8_t *m = code_mark_of(&a->fn, to);
+	for (size_t i = 0; i < a->got.ntails; i++) {
+		const uint64_t to = a->got.tails[i];
+		const uint8_t *m = code_mark_of(&a->code.bin, to);
 		int err = m && *m & MARK_DONE ? 1 : code_described_start(a, to);
 
 		if (err < 0)
@@ -274,14 +289,6 @@ static int tails_proven(struct analysis *a)
 	return proven;
 }
 
-static bool calls_finals(const struct code_fn *f)
-{
-	for (size_t i = 0; i < f->nfinals; i++)
-		if (code_calls(f, f->finals[i]))
-			return true;
-	return false;
-}
-
 /*
  * A function that makes no sense may call one of another file that does not return, as other code
  * follows another call of it. Where the end is not known, it might go on into the next function.
@@ -289,23 +296,22 @@ static bool calls_finals(const struct code_fn *f)
 static int look_at(struct analysis *a, struct start s)
 {
 	const struct fn *sym = fntab_find(&a->symbols, s.addr);
-	const bool sized = described_fn(a, s.addr) || (sym && sym->start == s.addr);
-	const size_t nfinals = a->fn.nfinals;
-	int verdict;
+	struct code_subject fn = {
+		.range = range_from(a, s),
+		.sized = described_fn(a, s.addr) || (sym && sym->start == s.addr),
+		.outermost = a->has_entry && s.addr == a->entry,
+	};
+	const size_t finals = code_fn_finals(a->fn);
+	int verdict = code_fn_analyse(a->fn, &fn, &a->got);
 
-	a->fn.outermost = a->has_entry && s.addr == a->entry;
-	a->fn.sized = sized;
-	verdict = code_fn_analyse(&a->fn, range_from(a, s));
 	if (verdict != CODE_PROVEN && (verdict == CODE_REJECTED || !s.certain))
-		a->fn.nfinals = nfinals;
-	a->learnt |= a->fn.nfinals > nfinals;
-	if (verdict != CODE_REJECTED || !sized || !s.certain || !calls_finals(&a->fn))
+		code_fn_keep_finals(a->fn, finals);
+	a->learnt |= code_fn_finals(a->fn) > finals;
+	if (verdict != CODE_REJECTED || !fn.sized || !s.certain || !code_fn_calls_final(a->fn))
 		return verdict;
-	a->fn.by_finals = true;
-	a->fn.sized = sized;
-	verdict = code_fn_analyse(&a->fn, range_from(a, s));
-	a->fn.by_finals = false;
-	a->fn.guessed = true;
+	fn.by_finals = true;
+	verdict = code_fn_analyse(a->fn, &fn, &a->got);
+	a->got.guessed = true;
 	return verdict;
 }
 
@@ -323,7 +329,7 @@ static int analyse_again(struct analysis *a, struct start s)
 		note_end(a, s.addr);
 		return take(a, s, verdict);
 	}
-	if (!a->fn.has_poppers)
+	if (!a->code.bin.has_poppers)
 		return 0;
 	code_reject(&a->accepted, code_accepted_at(&a->accepted, s.addr));
 	return code_push_start(&a->rejected, s.addr, s.certain);
@@ -331,7 +337,7 @@ static int analyse_again(struct analysis *a, struct start s)
 
 static int analyse(struct analysis *a, struct start s)
 {
-	uint8_t *m = code_mark_of(&a->fn, s.addr);
+	uint8_t *m = code_mark_of(&a->code.bin, s.addr);
 	int verdict;
 
 	if (*m & MARK_DONE)
@@ -387,7 +393,7 @@ static bool again(struct analysis *a)
 	a->learnt = false;
 	swap(&a->certain, &a->rejected);
 	for (size_t i = 0; i < a->certain.n; i++)
-		*code_mark_of(&a->fn, a->certain.v[i].addr) &= (uint8_t)~MARK_DONE;
+		*code_mark_of(&a->code.bin, a->certain.v[i].addr) &= (uint8_t)~MARK_DONE;
 	return true;
 }
 
@@ -412,7 +418,7 @@ static bool runs_into_function(const struct analysis *a, const struct code_accep
 	const struct row *rows = a->accepted.rows.rows;
 
 	for (size_t i = fn->first; i < last; i++) {
-		const struct code_text *text = code_text_of(&a->fn, rows[i].start);
+		const struct code_text *text = code_text_of(&a->code.bin, rows[i].start);
 		const uint64_t from = rows[i].start == fn->start ? rows[i].start + 1
 								 : rows[i].start;
 		uint64_t end;
@@ -435,7 +441,7 @@ static void compare_late(struct analysis *a)
 	a->ends_learnt = false;
 	for (size_t i = 0; i < a->nlate; i++) {
 		fn = code_accepted_at(&a->accepted, a->late[i].start);
-		if (!fn || !(*code_mark_of(&a->fn, a->late[i].callee) & MARK_ENDS))
+		if (!fn || !(*code_mark_of(&a->code.bin, a->late[i].callee) & MARK_ENDS))
 			a->late[n++] = a->late[i];
 		else
 			a->accepted.fns[fn - a->accepted.fns].again = true;
@@ -472,33 +478,35 @@ static int load_text(struct analysis *a)
 	size_t n = exec_segments(&a->file->img, segs, EXEC_SEGMENTS_MAX);
 
 	for (size_t i = 0; i < n; i++) {
-		struct code_text *t = &a->texts[a->fn.ntexts];
+		const size_t k = a->code.bin.ntexts;
+		struct code_text *t = &a->texts[k];
 		int err;
 
 		if (segs[i].filesz > TEXT_MAX ||
-		    (a->fn.ntexts && segs[i].vaddr < t[-1].end)) /* overlapping segments */
+		    (k && segs[i].vaddr < t[-1].end)) /* overlapping segments */
 			continue;
-		err = elf_image_read(&a->file->img, segs[i].offset, segs[i].filesz, &t->blob);
+		err = elf_image_read(&a->file->img, segs[i].offset, segs[i].filesz, &a->blobs[k]);
 		if (err == -ENOMEM)
 			return err;
 		if (err)
 			continue;
+		t->bytes = a->blobs[k].view;
 		t->start = segs[i].vaddr;
 		t->end = t->start + segs[i].filesz;
 		/* One function uses few pages of it. */
 		t->marks = a->opts->at ? calloc(1, segs[i].filesz)
 				       : huge_alloc(segs[i].filesz, true);
-		t->gap_lines = calloc(1, segs[i].filesz / CODE_LINE / 8 + 1);
-		a->fn.ntexts++;
-		if (!t->marks || !t->gap_lines)
+		a->code.lines[k] = calloc(1, segs[i].filesz / CODE_LINE / 8 + 1);
+		a->code.bin.ntexts++;
+		if (!t->marks || !a->code.lines[k])
 			return -ENOMEM;
-		a->fn.budget += segs[i].filesz * BUDGET_PER_BYTE;
+		a->code.bin.budget += segs[i].filesz * BUDGET_PER_BYTE;
 	}
-	a->fn.budget += BUDGET_MORE;
+	a->code.bin.budget += BUDGET_MORE;
 	return 0;
 }
 
-static void mark_gap(struct code_text *t, const struct code_range *gap)
+static void mark_gap(struct code_text *t, uint8_t *lines, const struct code_range *gap)
 {
 	uint64_t start = gap->start > t->start ? gap->start : t->start,
 		 end = gap->end < t->end ? gap->end : t->end;
@@ -509,15 +517,15 @@ static void mark_gap(struct code_text *t, const struct code_range *gap)
 	end -= t->start;
 	memset(&t->marks[start], MARK_GAP, end - start);
 	for (uint64_t line = start / CODE_LINE; line <= (end - 1) / CODE_LINE; line++)
-		t->gap_lines[line / 8] |= (uint8_t)(1u << line % 8);
+		lines[line / 8] |= (uint8_t)(1u << line % 8);
 }
 
 /* Marks the gaps for all that looks at many addresses, before there are other marks */
 static void mark_gaps(struct analysis *a)
 {
 	for (size_t i = 0; i < a->gaps.n; i++)
-		for (size_t k = 0; k < a->fn.ntexts; k++)
-			mark_gap(&a->texts[k], &a->gaps.v[i]);
+		for (size_t k = 0; k < a->code.bin.ntexts; k++)
+			mark_gap(&a->texts[k], a->code.lines[k], &a->gaps.v[i]);
 }
 
 static const struct code_arch *arch_of(const struct unwind_file *file)
@@ -558,10 +566,12 @@ static int run(struct analysis *a)
 		err = code_symbols(&a->file->img, &a->symbols);
 	if (err)
 		return err;
-	err = code_ends(&a->fn, code_note_start, a);
+	a->fn = code_fn_new(&a->code.bin);
+	err = a->fn ? code_ends(&a->ends, &a->file->img, &a->code.bin, code_note_start, a)
+		    : -ENOMEM;
 	if (err)
 		return err;
-	a->fn.has_pads = elf_image_section(&a->file->img, ".gcc_except_table");
+	a->code.bin.has_pads = elf_image_section(&a->file->img, ".gcc_except_table");
 	a->has_entry = code_entry(&a->file->img, &a->entry);
 	err = code_note_starts(a);
 	if (!err)
@@ -585,13 +595,19 @@ int code_rows(struct unwind_file *file, const struct code_rows_opts *opts)
 		return err;
 	a->file = file;
 	a->opts = opts;
-	a->fn.arch = arch_of(file);
-	a->fn.img = &file->img;
-	a->fn.texts = a->texts;
-	a->fn.part_of = part_of;
-	a->fn.callee_at = callee_at;
-	a->fn.ctx = a;
-	if (a->fn.arch)
+	a->code.bin = (struct code_binary){
+		.arch = arch_of(file),
+		.texts = a->texts,
+		.resolver = code_data_resolver(&file->img),
+		.movable = file->img.type == ET_DYN,
+		.part_of = part_of,
+		.callee_at = callee_at,
+		.data_at = data_at,
+		.labels = labels,
+		.ctx = a,
+	};
+	a->data = (struct code_data){ .img = &file->img, .bin = &a->code.bin };
+	if (a->code.bin.arch)
 		err = run(a);
 	if (!err)
 		err = fntab_arrange(&a->found, &file->img);
@@ -604,11 +620,13 @@ int code_rows(struct unwind_file *file, const struct code_rows_opts *opts)
 		file->code = a->accepted.rows;
 		a->accepted.rows = (struct rowbuf){ 0 };
 	}
-	code_fn_free(&a->fn);
-	for (size_t i = 0; i < a->fn.ntexts; i++) {
-		elf_blob_free(&a->texts[i].blob);
+	code_fn_free(a->fn);
+	code_ends_free(&a->ends);
+	code_data_free(&a->data);
+	for (size_t i = 0; i < a->code.bin.ntexts; i++) {
+		elf_blob_free(&a->blobs[i]);
 		free(a->texts[i].marks);
-		free(a->texts[i].gap_lines);
+		free(a->code.lines[i]);
 	}
 	free(a->described.v);
 	free(a->gaps.v);

@@ -4,6 +4,8 @@
 #define SFBPF_UNWIND_CODE_ROWS_INTERNAL_H
 
 #include "unwind/code_accepted.h"
+#include "unwind/code_data.h"
+#include "unwind/code_ends.h"
 #include "unwind/code_rows.h"
 #include "unwind/code_starts.h"
 
@@ -27,8 +29,13 @@ struct late {
 struct analysis {
 	struct unwind_file *file;
 	const struct code_rows_opts *opts;
-	struct code_fn fn;
+	struct code_gapped code;
+	struct code_data data;
+	struct code_ends ends;
+	struct code_fn *fn;
+	struct code_result got; /* what the last analysis found */
 	struct code_text texts[EXEC_SEGMENTS_MAX];
+	struct elf_blob blobs[EXEC_SEGMENTS_MAX]; /* their bytes */
 	struct code_ranges described, gaps, whole;
 	struct fntab symbols;
 	struct starts certain, maybe; /* starts to be analysed */

@@ -14,15 +14,15 @@ static inline bool before_distance(const uint8_t *bytes, size_t n)
  * The first four bytes that may be an x86 instruction's distance to a gap; the range's end: none.
  * Calls, jumps and addresses relative to the pc all end in one.
  */
-static uint64_t x86_reference(const struct code_fn *f, const struct code_range *r)
+static uint64_t x86_reference(const struct code_gapped *g, const struct code_range *r)
 {
-	const struct code_text *t = code_text_of(f, r->start);
+	const struct code_text *t = code_text_of(&g->bin, r->start);
 	struct bytes code;
 	const uint8_t *at;
 
 	if (!t || r->end > t->end)
 		return r->end;
-	code = bytes_sub(&t->blob.view, r->start - t->start, r->end - r->start);
+	code = bytes_sub(&t->bytes, r->start - t->start, r->end - r->start);
 	at = bytes_here(&code);
 	for (size_t i = 0; i + 4 <= code.len; i++) {
 		int32_t by;
@@ -30,14 +30,14 @@ static uint64_t x86_reference(const struct code_fn *f, const struct code_range *
 		if (!before_distance(at, i))
 			continue;
 		memcpy(&by, at + i, 4);
-		if (by && code_in_gap(f, r->start + i + 4 + (uint64_t)(int64_t)by))
+		if (by && code_in_gap(g, r->start + i + 4 + (uint64_t)(int64_t)by))
 			return r->start + i;
 	}
 	return r->end;
 }
 
 /* Notes the references to gaps of code that is instructions from its first byte on. */
-static int references(const struct code_fn *f, const struct code_range *r,
+static int references(const struct code_gapped *g, const struct code_range *r,
 		      int (*note)(void *ctx, uint64_t addr, bool certain), void *ctx)
 {
 	struct code_op op;
@@ -46,25 +46,25 @@ static int references(const struct code_fn *f, const struct code_range *r,
 	for (uint64_t at = r->start; at < r->end && !err; at += op.len) {
 		uint64_t to = 0;
 
-		code_decode(f, at, &op);
+		code_decode(&g->bin, at, &op);
 		if (op.kind == OP_CALL || op.kind == OP_JUMP || op.kind == OP_BRANCH)
 			to = op.target;
 		else
-			to = code_address_of(f, &op);
-		if (to && code_in_gap(f, to))
+			to = code_address_of(&g->bin, &op);
+		if (to && code_in_gap(g, to))
 			err = note(ctx, to, op.kind == OP_CALL);
 	}
 	return err;
 }
 
 /* Notes the references of x86 code. Only functions that may have a reference are decoded. */
-static int x86_references(const struct code_fn *f, struct code_range r, const struct fntab *fns,
+static int x86_references(const struct code_gapped *g, struct code_range r, const struct fntab *fns,
 			  int (*note)(void *ctx, uint64_t addr, bool certain), void *ctx)
 {
 	int err = 0;
 
 	while (r.start < r.end && !err) {
-		const uint64_t at = x86_reference(f, &r);
+		const uint64_t at = x86_reference(g, &r);
 		const struct fn *fn = fntab_find(fns, at);
 		struct code_range part = r;
 
@@ -74,19 +74,20 @@ static int x86_references(const struct code_fn *f, struct code_range r, const st
 			part.start = fn->start;
 		if (fn && fn->end < r.end)
 			part.end = fn->end;
-		err = references(f, &part, note, ctx);
+		err = references(g, &part, note, ctx);
 		r.start = part.end;
 	}
 	return err;
 }
 
-int code_scan(const struct code_fn *f, const struct code_ranges *described, const struct fntab *fns,
-	      int (*note)(void *ctx, uint64_t addr, bool certain), void *ctx)
+int code_scan(const struct code_gapped *g, const struct code_ranges *described,
+	      const struct fntab *fns, int (*note)(void *ctx, uint64_t addr, bool certain),
+	      void *ctx)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < described->n && !err; i++)
-		err = f->arch->align > 1 ? references(f, &described->v[i], note, ctx)
-					 : x86_references(f, described->v[i], fns, note, ctx);
+		err = g->bin.arch->align > 1 ? references(g, &described->v[i], note, ctx)
+					     : x86_references(g, described->v[i], fns, note, ctx);
 	return err;
 }

@@ -10,7 +10,8 @@
  * to or loads. fns: functions in them, to decode only some; it may be empty. 0, or what note()
  * returned.
  */
-int code_scan(const struct code_fn *f, const struct code_ranges *described, const struct fntab *fns,
-	      int (*note)(void *ctx, uint64_t addr, bool certain), void *ctx);
+int code_scan(const struct code_gapped *g, const struct code_ranges *described,
+	      const struct fntab *fns, int (*note)(void *ctx, uint64_t addr, bool certain),
+	      void *ctx);
 
 #endif

@@ -3,11 +3,42 @@
 #ifndef SFBPF_UNWIND_CODE_STARTS_H
 #define SFBPF_UNWIND_CODE_STARTS_H
 
-#include "unwind/code_fn.h"
+#include "codewalk/codewalk.h"
+#include "rows/fntab.h"
 #include "unwind/row_stream.h"
 
 /* Bytes. Shorter holes between functions are padding (as in pack_internal.h). */
 #define CODE_PADDING 16
+
+#define CODE_LINE 64 /* bytes of code for a bit of code_gapped.lines: a cache line of marks */
+
+enum { /* marks of the file that only the files here use (codewalk.h has the others) */
+       MARK_ADDRESSED = 16, /* trusted code takes this address, or jumps to it */
+       MARK_GAP = 32,	    /* no table describes this byte */
+       MARK_DONE = 128,	    /* a function that starts here was analysed */
+};
+
+/* Code with its gaps */
+struct code_gapped {
+	struct code_binary bin;
+	uint8_t *lines[EXEC_SEGMENTS_MAX]; /* a bit for each line of each text: it has MARK_GAP */
+};
+
+/*
+ * Whether no table describes the byte at the address. The bits of `lines` answer that for most
+ * addresses; to read the mark of one in a large file is a cache miss.
+ */
+static inline bool code_in_gap(const struct code_gapped *g, uint64_t addr)
+{
+	for (size_t i = 0; i < g->bin.ntexts; i++) {
+		const struct code_text *t = &g->bin.texts[i];
+		const uint64_t at = addr - t->start, line = at / CODE_LINE;
+
+		if (at < t->end - t->start)
+			return g->lines[i][line / 8] >> line % 8 & 1 && t->marks[at] & MARK_GAP;
+	}
+	return false;
+}
 
 struct code_ranges {
 	struct code_range *v; /* ascending, disjoint */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Brief rows (unwind/brief.h) of .eh_frame's functions. */
+/* Brief rows (rows/brief.h) of .eh_frame's functions. */
 #ifndef SFBPF_UNWIND_EH_BRIEF_H
 #define SFBPF_UNWIND_EH_BRIEF_H
 
-#include "unwind/brief.h"
+#include "rows/brief.h"
 #include "unwind/eh_frame.h"
 
 struct eh_brief;

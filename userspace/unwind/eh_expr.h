@@ -11,7 +11,7 @@
 #define SFBPF_UNWIND_EH_EXPR_H
 
 #include "base/bytes.h"
-#include "unwind/row.h"
+#include "rows/row.h"
 
 enum eh_expr_kind {
 	EXPR_NONE,	/* none of the shapes */

@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/diag.h"
 #include "elf/elf_image.h"
-#include "unwind/row.h"
+#include "rows/row.h"
 
 struct eh_cie;
 struct eh_fde;

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/code_op.h"
+#include "codewalk/code_op.h"
+#include "rows/fntab.h"
 #include "unwind/eh_cfa.h"
-#include "unwind/fntab.h"
 
 /* Bytes of call frame instructions: such functions save all registers. */
 #define INSNS_MIN 32

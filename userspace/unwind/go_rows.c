@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "unwind/fntab.h"
+#include "rows/fntab.h"
 #include "unwind/go_switch.h"
 #include "unwind/go_switch_internal.h"
 

@@ -12,8 +12,8 @@
 #define SFBPF_UNWIND_GO_ROWS_H
 
 #include "elf/go_table.h"
+#include "rows/row.h"
 #include "sfbpf_shared.h"
-#include "unwind/row.h"
 
 #define GO_RULES_MAX 12
 

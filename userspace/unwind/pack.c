@@ -36,8 +36,8 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
+#include "rows/pack_rule.h"
 #include "unwind/pack_internal.h"
-#include "unwind/pack_rule.h"
 
 _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_SAME &&
 		       (int)SF_K_UNDEF == (int)RULE_UNDEF && (int)SF_K_CFA == (int)RULE_CFA &&

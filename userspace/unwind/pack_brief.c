@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Packs brief rows (unwind/brief.h), which are nearly all rows of a file. */
+/* Packs brief rows (rows/brief.h), which are nearly all rows of a file. */
 #include <errno.h>
 
 #include "base/vec.h"

@@ -4,7 +4,7 @@
 #define SFBPF_UNWIND_PACK_INTERNAL_H
 
 #include "base/slots.h"
-#include "unwind/fntab.h"
+#include "rows/fntab.h"
 #include "unwind/pack.h"
 
 /*

@@ -9,7 +9,7 @@
 #include "unwind/code_inner.h"
 #include "unwind/eh_return.h"
 #include "unwind/eh_brief.h"
-#include "unwind/fntab.h"
+#include "rows/fntab.h"
 #include "unwind/sframe_brief.h"
 #include "unwind/trampoline.h"
 

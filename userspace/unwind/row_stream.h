@@ -15,10 +15,10 @@
 
 #include "base/diag.h"
 #include "elf/elf_image.h"
-#include "unwind/brief.h"
+#include "rows/brief.h"
+#include "rows/row.h"
 #include "unwind/eh_frame.h"
 #include "unwind/go_rows.h"
-#include "unwind/row.h"
 #include "unwind/sframe.h"
 
 /* A file with its tables open. */

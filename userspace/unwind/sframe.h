@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "base/diag.h"
 #include "elf/elf_image.h"
-#include "unwind/row.h"
+#include "rows/row.h"
 
 /* Tables in one section. A linker that only concatenates leaves one for each object. */
 #define SFRAME_MAX_TABLES (1u << 20)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Brief rows (unwind/brief.h) of .sframe's functions. */
+/* Brief rows (rows/brief.h) of .sframe's functions. */
 #ifndef SFBPF_UNWIND_SFRAME_BRIEF_H
 #define SFBPF_UNWIND_SFRAME_BRIEF_H
 
-#include "unwind/brief.h"
+#include "rows/brief.h"
 #include "unwind/sframe.h"
 
 struct sframe_brief;

@@ -6,7 +6,7 @@
  *   sframe_anchor.c	table -> what the function starts are relative to
  *   sframe_fde.c	table -> function descriptors, whose layout depends on the version
  *   sframe_rows.c	function -> rows, which versions 1 to 3 encode alike (except s390x in 2)
- *   sframe_brief.c	function -> brief rows (unwind/brief.h)
+ *   sframe_brief.c	function -> brief rows (rows/brief.h)
  *   sframe.c		entry points
  *
  * Offsets named *_off count bytes from the section's start, unless said otherwise.

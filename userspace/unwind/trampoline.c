@@ -10,7 +10,7 @@
 #include "elf/elf_dynamic.h"
 #include "elf/elf_dynsym.h"
 #include "elf/known_code.h"
-#include "unwind/fntab.h"
+#include "rows/fntab.h"
 #include "unwind/vdso_arm64.h"
 
 #define TEXT_MAX (512u << 20) /* bytes of a segment */

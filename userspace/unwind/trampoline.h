@@ -21,7 +21,7 @@
 #define SFBPF_UNWIND_TRAMPOLINE_H
 
 #include "elf/elf_image.h"
-#include "unwind/row.h"
+#include "rows/row.h"
 
 /*
  * Appends the rows of a C library or AArch64's vDSO (by their SONAMEs), of a static program, of

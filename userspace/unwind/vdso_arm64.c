@@ -4,7 +4,7 @@
 #include <elf.h>
 #include <stdlib.h>
 
-#include "unwind/fntab.h"
+#include "rows/fntab.h"
 
 #define FP 29
 #define LR 30

@@ -8,7 +8,7 @@
 #define SFBPF_UNWIND_VDSO_ARM64_H
 
 #include "elf/elf_image.h"
-#include "unwind/row.h"
+#include "rows/row.h"
 
 /* A signal's registers, at the rt_sigreturn restorer. */
 extern const struct row a64_restorer_row;
