@@ -139,16 +139,18 @@ endif
 # so the unit tests need neither.
 TERM_SRC := userspace/tui/term.c
 KERN_CORE_SRC := $(patsubst %,userspace/kern/%.c,irq_code kernel_names ksymbols load_queue refusal)
-CORE_DIRS := base worker elf rows codewalk languages unwind sym prof out
+CORE_DIRS := base worker elf paths files languages rows codewalk readers tables symtab debuginfo \
+	jit sym prof out
+APP_DIRS := kern cli report inspect serve tools
 CORE_SRC := $(sort $(wildcard $(CORE_DIRS:%=userspace/%/*.c))) \
 	$(filter-out $(TERM_SRC),$(sort $(wildcard userspace/tui/*.c userspace/tui/views/*.c))) \
 	$(KERN_CORE_SRC)
 APP_SRC := $(TERM_SRC) $(filter-out $(KERN_CORE_SRC),\
-	$(sort $(wildcard userspace/kern/*.c userspace/tools/*.c)))
+	$(sort $(wildcard $(APP_DIRS:%=userspace/%/*.c))))
 AGENT_SRC := $(sort $(wildcard userspace/agent/*.c))
 ifeq ($(AGENT),)
-APP_SRC := $(filter-out userspace/tools/agent%.c userspace/tools/serve%.c \
-	userspace/tools/clickhouse.c,$(APP_SRC))
+APP_SRC := $(filter-out userspace/tools/agent%.c userspace/serve/%.c \
+	userspace/report/read_clickhouse.c,$(APP_SRC))
 AGENT_SRC :=
 endif
 BPF_SRC := $(sort $(wildcard bpf/*.bpf.c))
@@ -230,15 +232,15 @@ $(O)/flame.html.h: $(PAGE) Makefile
 $(O)/userspace/out/out_html.o: | $(O)/flame.html.h
 
 # The page of `serve`, likewise.
-$(O)/serve.html.h: $(COLOURS) $(addprefix userspace/tools/serve,.html .css .js) Makefile
+$(O)/serve.html.h: $(COLOURS) $(addprefix userspace/serve/serve,.html .css .js) Makefile
 	$(call msg,PAGE,$@)
 	@mkdir -p $(@D)
 	$(Q)sed -e '/^@COLOURS@$$/{r $(COLOURS)' -e 'd}' \
-		-e '/^@CSS@$$/{r userspace/tools/serve.css' -e 'd}' \
-		-e '/^@JS@$$/{r userspace/tools/serve.js' -e 'd}' userspace/tools/serve.html | \
+		-e '/^@CSS@$$/{r userspace/serve/serve.css' -e 'd}' \
+		-e '/^@JS@$$/{r userspace/serve/serve.js' -e 'd}' userspace/serve/serve.html | \
 		sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&\\n"/' > $@.tmp && mv $@.tmp $@
 
-$(O)/userspace/tools/serve_pages.o: | $(O)/serve.html.h
+$(O)/userspace/serve/serve_pages.o: | $(O)/serve.html.h
 
 $(B)/%.bpf.o: bpf/%.bpf.c Makefile $(B)/bpf.stamp
 	$(call msg,BPF,$<)

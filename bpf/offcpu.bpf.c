@@ -20,17 +20,17 @@
  *   off_detail	histograms, threads, cost	off_block	states and measuring of blocks
  *   off_single	blocks sent one by one
  */
-#include "filter.bpf.h"
-#include "kload.bpf.h"
-#include "maps.bpf.h"
-#include "off_block.bpf.h"
-#include "off_clock.bpf.h"
-#include "off_count.bpf.h"
-#include "off_detail.bpf.h"
-#include "off_scratch.bpf.h"
-#include "off_single.bpf.h"
-#include "off_stack.bpf.h"
-#include "sample.bpf.h"
+#include "core/filter.bpf.h"
+#include "core/kload.bpf.h"
+#include "core/maps.bpf.h"
+#include "offcpu/off_block.bpf.h"
+#include "offcpu/off_clock.bpf.h"
+#include "offcpu/off_count.bpf.h"
+#include "offcpu/off_detail.bpf.h"
+#include "offcpu/off_scratch.bpf.h"
+#include "offcpu/off_single.bpf.h"
+#include "offcpu/off_stack.bpf.h"
+#include "core/sample.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

@@ -3,15 +3,15 @@
  * The programs of every run: the on-CPU sample, and the programs that find new files. Off-CPU
  * programs are a separate object (offcpu.bpf.c), which uses the same files, tables and ring.
  */
-#include "filter.bpf.h"
-#include "kload.bpf.h"
-#include "maps.bpf.h"
-#include "sample.bpf.h"
-#include "sfbpf_shared.h"
-#include "space.bpf.h"
-#include "trace_link.bpf.h"
-#include "unwind.bpf.h"
-#include "vma.bpf.h"
+#include "core/filter.bpf.h"
+#include "core/kload.bpf.h"
+#include "core/maps.bpf.h"
+#include "core/sample.bpf.h"
+#include "border/sfbpf_shared.h"
+#include "core/space.bpf.h"
+#include "core/trace_link.bpf.h"
+#include "core/unwind.bpf.h"
+#include "core/vma.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 

@@ -135,10 +135,10 @@ if command -v "$clang" >/dev/null && [ -f vmlinux.h ]; then
 	done)"
 fi
 
-# What the verifier must see is bounded by the macros of bpf/bounds.h.
+# What the verifier must see is bounded by the macros of bpf/core/bounds.h.
 verdict style-bpf-bounds "$(find bpf -name '*.[ch]' |
 	xargs grep -nE '\basm (volatile)?\(|\[[^]"]*[^]&]&[^]&][^]]*\]' |
-	grep -v '^bpf/bounds\.h:' | cut -d: -f1,2)"
+	grep -v '^bpf/core/bounds\.h:' | cut -d: -f1,2)"
 
 verdict style-libbpf "$(grep -lE '^#include <(bpf|linux/bpf)' $userspace |
 	grep -v '^userspace/kern/' || true)"

@@ -16,22 +16,22 @@ stop_reasons() {
 
 	Folded output shows these as `[incomplete:REASON]`, except `complete` and `bridged`, which
 	reached their outermost frame. `--stats` counts them, and top shows the most common one.
-	Generated from `bpf/stop_reasons.def` by `scripts/gen-docs.sh`.
+	Generated from `bpf/border/stop_reasons.def` by `scripts/gen-docs.sh`.
 
 	| reason | meaning |
 	|---|---|
 	TEXT
-	table STOP bpf/stop_reasons.def
+	table STOP bpf/border/stop_reasons.def
 	cat <<-'TEXT'
 
 	# What can be lost
 
-	From `bpf/lost.def`.
+	From `bpf/border/lost.def`.
 
 	| cause | meaning |
 	|---|---|
 	TEXT
-	table LOST bpf/lost.def
+	table LOST bpf/border/lost.def
 }
 
 metrics() {

@@ -98,7 +98,7 @@ build_is_silent() {
 }
 
 touching_rebuilds_both() {
-	make -n -W bpf/sfbpf_shared.h V=1 >"$log/dry" 2>&1
+	make -n -W bpf/border/sfbpf_shared.h V=1 >"$log/dry" 2>&1
 	grep -q 'sfbpf\.bpf\.c' "$log/dry" && grep -q -- '-c -o [^ ]*userspace/' "$log/dry"
 }
 

@@ -6,11 +6,11 @@
 #ifndef SFBPF_LANG_CODE_BPF_H
 #define SFBPF_LANG_CODE_BPF_H
 
-#include "fold.bpf.h"
-#include "memory.bpf.h"
-#include "regs.bpf.h"
-#include "space.bpf.h"
-#include "vma.bpf.h"
+#include "core/fold.bpf.h"
+#include "core/memory.bpf.h"
+#include "core/regs.bpf.h"
+#include "core/space.bpf.h"
+#include "core/vma.bpf.h"
 
 /*
  * What a step returns, in place of SF_STEP_GO or an enum sf_stop, when unwind_next has to call

@@ -31,17 +31,17 @@
 #define SFBPF_LANG_BPF_H
 
 #include "lang/code.bpf.h"
-#include "memory.bpf.h"
-#include "space.bpf.h"
+#include "core/memory.bpf.h"
+#include "core/space.bpf.h"
 
 #define LANGUAGE_HEADER(name) <lang/name/name.bpf.h>
-#include "languages.def"
+#include "border/languages.def"
 #undef LANGUAGE_HEADER
 
 static __always_inline void lang_met(u32 slot, u32 i)
 {
 #define LANGUAGE(number, id, name, frame_type) name##_met(slot, i);
-#include "languages.def"
+#include "border/languages.def"
 #undef LANGUAGE
 }
 
@@ -50,7 +50,7 @@ static __always_inline bool lang_starts(const struct sf_lang_walk *w)
 #define LANGUAGE(number, id, name, frame_type) \
 	if (w->language == SF_LANG_##id)       \
 		return name##_starts(w);
-#include "languages.def"
+#include "border/languages.def"
 #undef LANGUAGE
 	return false;
 }
@@ -95,7 +95,7 @@ static __always_inline int lang_next(struct sf_scratch *s, u32 slot)
 #define LANGUAGE(number, id, name, frame_type) \
 	if (language == SF_LANG_##id)          \
 		return name##_step(slot);
-#include "languages.def"
+#include "border/languages.def"
 #undef LANGUAGE
 	return SF_STOP_NO_ROW;
 }
@@ -109,7 +109,7 @@ static __always_inline int lang_unrowed(struct sf_scratch *s, u32 slot, u32 foun
 	stop = name##_unrowed(s, slot, found); \
 	if (stop != NOT_MINE)                  \
 		return stop;
-#include "languages.def"
+#include "border/languages.def"
 #undef LANGUAGE
 	return NOT_MINE;
 }
@@ -120,7 +120,7 @@ static __always_inline int lang_later(u32 slot, int what)
 #define LANGUAGE(number, id, name, frame_type)                       \
 	if (what <= LATER(number, 0) && what > LATER(number + 1, 0)) \
 		return name##_later(slot, what);
-#include "languages.def"
+#include "border/languages.def"
 #undef LANGUAGE
 	return what;
 }
@@ -130,7 +130,7 @@ static __always_inline bool lang_jits(const struct sf_lang_walk *w)
 #define LANGUAGE(number, id, name, frame_type) \
 	if (name##_jits(w))                    \
 		return true;
-#include "languages.def"
+#include "border/languages.def"
 #undef LANGUAGE
 	return false;
 }
@@ -143,7 +143,7 @@ static __always_inline bool lang_glues(const struct sf_lang_walk *w, u32 n)
 #define LANGUAGE(number, id, name, frame_type) \
 	if (w->language == SF_LANG_##id)       \
 		return name##_glues();
-#include "languages.def"
+#include "border/languages.def"
 #undef LANGUAGE
 	return false;
 }
@@ -153,7 +153,7 @@ static __always_inline bool lang_left(const struct sf_lang_walk *w)
 #define LANGUAGE(number, id, name, frame_type) \
 	if (w->language == SF_LANG_##id)       \
 		return name##_left(w);
-#include "languages.def"
+#include "border/languages.def"
 #undef LANGUAGE
 	return false;
 }
@@ -168,7 +168,7 @@ static __always_inline void lang_finish(struct sf_scratch *s, u32 slot)
 #define LANGUAGE(number, id, name, frame_type) \
 	if (!s->lang.language)                 \
 		name##_missed(s, slot);
-#include "languages.def"
+#include "border/languages.def"
 #undef LANGUAGE
 	}
 	language = s->lang.language;
@@ -177,7 +177,7 @@ static __always_inline void lang_finish(struct sf_scratch *s, u32 slot)
 #define LANGUAGE(number, id, name, frame_type) \
 	if (language == SF_LANG_##id)          \
 		name##_finish(slot);
-#include "languages.def"
+#include "border/languages.def"
 #undef LANGUAGE
 	if (s->lang.stop == SF_STOP_COMPLETE && lang_left(&s->lang))
 		s->lang.stop = s->stop == SF_STOP_COMPLETE ? SF_STOP_LANG_ANCHOR : s->stop;

@@ -12,26 +12,26 @@
 #ifndef SFBPF_LANGUAGES_H
 #define SFBPF_LANGUAGES_H
 
-#include "sfbpf_types.h"
+#include "border/sfbpf_types.h"
 
 #define LANGUAGE_HEADER(name) <lang/name/name.h>
-#include "languages.def"
+#include "border/languages.def"
 #undef LANGUAGE_HEADER
 
 enum sf_language {
 	SF_LANG_NONE,
 #define LANGUAGE(number, id, name, frame_type) SF_LANG_##id = number,
-#include "languages.def"
+#include "border/languages.def"
 #undef LANGUAGE
 	SF_LANG_MAX = 1
 #define LANGUAGE(number, id, name, frame_type) +1
-#include "languages.def"
+#include "border/languages.def"
 #undef LANGUAGE
 };
 
 #define LANGUAGE(number, id, name, frame_type) \
 	_Static_assert(number > 0 && number < SF_LANG_MAX, "numbers of languages have no gap");
-#include "languages.def"
+#include "border/languages.def"
 #undef LANGUAGE
 
 #define SF_TLS_NONE   0
@@ -55,7 +55,7 @@ struct sf_lang {
 	struct sf_span loops[SF_LANG_LOOPS]; /* the evaluation loop, file offsets */
 	union {
 #define LANGUAGE(number, id, name, frame_type) struct sf_##name name;
-#include "languages.def"
+#include "border/languages.def"
 #undef LANGUAGE
 		sf_u8 room[440];
 	};

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "rows/fntab.h"
-#include "unwind/pack.h"
-#include "unwind/table_child.h"
+#include "tables/pack.h"
+#include "tables/table_child.h"
 
 #ifdef HAVE_LIBDW
 #include <elfutils/libdw.h>

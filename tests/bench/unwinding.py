@@ -122,9 +122,9 @@ def thrashed(settings):
     return found["ours"], found["fp"]
 
 
-SOURCES = ("prof/census.c", "sym/symbolizer.c", "elf/elf_image.c", "unwind/eh_frame.c",
-           "unwind/sframe_rows.c", "prof/profile.c", "unwind/eh_cfa.c", "tui/grid.c",
-           "unwind/row_stream.c", "tui/rows.c")
+SOURCES = ("prof/census.c", "sym/symbolizer.c", "elf/elf_image.c", "readers/eh_frame.c",
+           "readers/sframe_rows.c", "prof/profile.c", "readers/eh_cfa.c", "tui/grid.c",
+           "readers/row_stream.c", "tui/rows.c")
 
 
 def job_script(name, compiler, options):

@@ -5,15 +5,11 @@
  * First byte: bits 0-1 architecture, 2 big-endian, 3 .debug_frame, 4 a whole ELF file instead of a
  * section (so that finding it, .eh_frame_hdr and decompression are reached; bits 0-3 are then the
  * file's affair).
- *
- *	clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iuserspace \
- *		tests/fuzz/fuzz_eh_frame.c userspace/base/diag.c userspace/elf/elf_image.c \
- *		userspace/unwind/{row,eh_*}.c -lz -o fuzz_eh_frame
  */
 #include <stdlib.h>
 
 #include "../unit/brief_check.h"
-#include "unwind/eh_frame.h"
+#include "readers/eh_frame.h"
 
 #define ADDR 0x100000
 

@@ -10,8 +10,8 @@
 #include "elf/elf_image.h"
 #include "elf/elf_needed.h"
 #include "elf/elf_tls.h"
-#include "sfbpf_shared.h"
-#include "sym/elf_symtab.h"
+#include "border/sfbpf_shared.h"
+#include "symtab/elf_symtab.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

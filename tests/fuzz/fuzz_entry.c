@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * libFuzzer target: packed tables as bytes, from a process that may have been broken into
- * (unwind/table_entry.h). Built by scripts/fuzz.sh.
+ * (tables/table_entry.h). Built by scripts/fuzz.sh.
  *
  * Promises: what is taken is fit for the BPF program, and is written again as what it was.
  */
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "../unit/sound.h"
-#include "unwind/table_entry.h"
+#include "tables/table_entry.h"
 
 #define SPACE (16u << 20)
 

@@ -13,7 +13,7 @@
 #include "../unit/brief_check.h"
 #include "../unit/space.h"
 #include "rows/fntab.h"
-#include "unwind/pack.h"
+#include "tables/pack.h"
 
 #define SPACE (16u << 20)
 

@@ -6,15 +6,11 @@
  * 	bits 0-1  architecture: x86-64, AArch64, s390x, none that is known
  * 	bit 2     the file is big-endian
  * 	bit 3     no program headers, as in a relocatable object
- *
- *	clang -g -O1 -fsanitize=fuzzer,address,undefined -Iuserspace -Ibpf -D_GNU_SOURCE \
- *		tests/fuzz/fuzz_sframe.c userspace/unwind/{row,sframe*}.c userspace/base/diag.c \
- *		userspace/elf/elf_image.c -lz -o fuzz_sframe
  */
 #include <stdlib.h>
 
 #include "../unit/brief_check.h"
-#include "unwind/sframe.h"
+#include "readers/sframe.h"
 
 #define SECTION	 0x800000
 #define CODE	 0x1000

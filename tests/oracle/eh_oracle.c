@@ -26,7 +26,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "unwind/eh_frame.h"
+#include "readers/eh_frame.h"
 
 #define TEXT	  96
 #define MAX_SHOWN 6 /* differences of one file */

@@ -3,9 +3,9 @@
 #ifndef SFBPF_TESTS_BRIEF_CHECK_H
 #define SFBPF_TESTS_BRIEF_CHECK_H
 
-#include "unwind/eh_brief.h"
-#include "unwind/row_stream.h"
-#include "unwind/sframe_brief.h"
+#include "readers/eh_brief.h"
+#include "readers/row_stream.h"
+#include "readers/sframe_brief.h"
 
 /*
  * Whether a row says a part of what the k-th says, where the ones before ended; *k is then the one

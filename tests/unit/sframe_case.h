@@ -9,7 +9,7 @@
 #include "sframe_encode.h"
 #include "sframe_text.h"
 #include "test.h"
-#include "unwind/sframe.h"
+#include "readers/sframe.h"
 
 #define SECTION 0x20000
 #define CODE	0x1000

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "unwind/sframe.h"
+#include "readers/sframe.h"
 
 struct sframe_text {
 	char *buf; /* NUL-terminated, never NULL after the first text_row */

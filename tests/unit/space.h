@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "unwind/pack.h"
+#include "tables/pack.h"
 
 struct space {
 	uint8_t *mem;

@@ -10,7 +10,7 @@
 #include "agent/window.h"
 #include "base/pb.h"
 #include "elf_reader.h"
-#include "sym/process_context.h"
+#include "paths/process_context.h"
 
 static void put(struct pb *pb, const char *key, const char *value)
 {

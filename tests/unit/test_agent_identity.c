@@ -10,7 +10,7 @@
 #include "agent/window_file.h"
 #include "base/num.h"
 #include "elf/elf_image.h"
-#include "sym/elf_ids.h"
+#include "symtab/elf_ids.h"
 #include "test.h"
 
 static char root[] = "/tmp/sfbpf-root-XXXXXX";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The instructions of a function, and the samples at each of them. */
-#include "sym/elf_code.h"
+#include "symtab/elf_code.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * AArch64: rules in 16 bits (rows/pack_rule.c), BPF's steps over them (bpf/step_arm64.h, compiled
- * for the host), and the rows that are made without tables. For real files: a packed rule steps as
- * the same rule unpacked.
+ * AArch64: rules in 16 bits (rows/pack_rule.c), BPF's steps over them (bpf/core/step_arm64.h,
+ * compiled for the host), and the rows that are made without tables. For real files: a packed rule
+ * steps as the same rule unpacked.
  */
 #define __TARGET_ARCH_arm64
-#include "call_insn.h"
-#include "row_step.h"
+#include "core/call_insn.h"
+#include "core/row_step.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -17,9 +17,9 @@
 #include "image_build.h"
 #include "test.h"
 #include "rows/pack_rule.h"
-#include "unwind/pack.h"
-#include "unwind/trampoline.h"
-#include "unwind/vdso_arm64.h"
+#include "tables/pack.h"
+#include "readers/trampoline.h"
+#include "readers/vdso_arm64.h"
 
 /* ---- Memory: every word can be read, and tells its address ---- */
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rows of functions inside of code with one row (unwind/code_inner.c): of this program's own. */
+/* Rows of functions inside of code with one row (readers/code_inner.c): of this program's own. */
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "test.h"
-#include "unwind/row_stream.h"
+#include "readers/row_stream.h"
 
 #ifdef __x86_64__
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));

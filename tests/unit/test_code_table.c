@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "sym/code_table.h"
+#include "jit/code_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

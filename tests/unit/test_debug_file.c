@@ -3,7 +3,7 @@
  * Symbols that are not in the file itself: debug files in all their places, mini debuginfo, Go's
  * table.
  */
-#include "sym/debug_file.h"
+#include "debuginfo/debug_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "elf_reader.h"
 #include "files.h"
 #include "rooted.h"
-#include "sym/elf_symtab.h"
+#include "symtab/elf_symtab.h"
 #include "test.h"
 
 static const char source[] =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Against elfutils' own server on loopback. */
-#include "sym/debuginfod.h"
+#include "debuginfo/debuginfod.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * Inlined frames and lines against binutils' addr2line, on what the compilers of this machine
  * write.
  */
-#include "sym/dwarf_worker.h"
+#include "debuginfo/dwarf_worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,9 +13,9 @@
 #include "elf/elf_image.h"
 #include "elf_reader.h"
 #include "files.h"
-#include "sym/debug_file.h"
-#include "sym/dwarf_lines.h"
-#include "sym/elf_symtab.h"
+#include "debuginfo/debug_file.h"
+#include "debuginfo/dwarf_lines.h"
+#include "symtab/elf_symtab.h"
 #include "test.h"
 
 #define ADDRS 10000
@@ -263,7 +263,7 @@ static const char *sources(void)
 		return "";
 	snprintf(text, sizeof(text),
 		 "-w -D_GNU_SOURCE -DSFBPF_VERSION='\"0\"' -I%s/userspace -I%s/bpf "
-		 "%s/userspace/base/*.c %s/userspace/unwind/*.c %s/userspace/elf/*.c",
+		 "%s/userspace/base/*.c %s/userspace/readers/*.c %s/userspace/elf/*.c",
 		 cwd, cwd, cwd, cwd, cwd);
 	return text;
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "test.h"
-#include "unwind/eh_frame.h"
+#include "readers/eh_frame.h"
 
 struct table { /* all rows of a file */
 	struct rowbuf rows;

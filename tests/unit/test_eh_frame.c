@@ -7,7 +7,7 @@
 
 #include "brief_check.h"
 #include "test.h"
-#include "unwind/eh_frame.h"
+#include "readers/eh_frame.h"
 
 #define FN  0x1000  /* the function that most tests describe: [FN, FN + 0x100) */
 #define SEC 0x20000 /* address of the section under test */

@@ -3,7 +3,7 @@
  * The process that reads files for names: it makes the same tables, has no rights, and whatever one
  * does that was broken into harms nothing else.
  */
-#include "sym/elf_reader.h"
+#include "symtab/elf_reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +19,8 @@
 #include "elf_reader.h"
 #include "files.h"
 #include "proc_status.h"
-#include "sym/elf_symtab.h"
-#include "sym/sym_names.h"
+#include "symtab/elf_symtab.h"
+#include "symtab/sym_names.h"
 #include "test.h"
 #include "worker/fork_server.h"
 #include "worker/jail.h"

@@ -6,7 +6,7 @@
 
 #include "test.h"
 #include "rows/row_text.h"
-#include "unwind/row_stream.h"
+#include "readers/row_stream.h"
 
 #define TEXT	  0x401000
 #define TABLE	  0x402000

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "sym/jit_dump.h"
+#include "jit/jit_dump.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "elf_reader.h"
-#include "sym/perf_map.h"
+#include "jit/perf_map.h"
 #include "test.h"
 
 #define S 1000000000ull

@@ -6,7 +6,7 @@
 
 #include "elf/elf_dynsym.h"
 #include "languages/lang.h"
-#include "sym/lang_codes.h"
+#include "languages/lang_codes.h"
 #include "test.h"
 
 /* ---- A small interpreter ---- */

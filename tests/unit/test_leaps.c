@@ -7,7 +7,7 @@
 
 #include "test.h"
 #include "codewalk/code_op.h"
-#include "unwind/row_stream.h"
+#include "readers/row_stream.h"
 
 #ifdef __x86_64__
 #define FUNCTION_MAX 4096 /* bytes */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "elf/module.h"
+#include "files/module.h"
 
 #include <stdlib.h>
 

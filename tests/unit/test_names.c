@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "elf_reader.h"
-#include "sym/sym_names.h"
+#include "symtab/sym_names.h"
 #include "test.h"
 
 /* With 60 levels libiberty never ends: each level costs 1.6 times the one before. */

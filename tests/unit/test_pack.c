@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The tables that BPF searches: packed from images and from this system's own files, then searched
- * with BPF's own code (bpf/row_find.h, compiled for the host) around every row's boundaries, and
- * compared with the row stream.
+ * with BPF's own code (bpf/core/row_find.h, compiled for the host) around every row's boundaries,
+ * and compared with the row stream.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 #include "test.h"
 #include "rows/fntab.h"
 #include "rows/pack_rule.h"
-#include "unwind/pack.h"
-#include "unwind/trampoline.h"
+#include "tables/pack.h"
+#include "readers/trampoline.h"
 
 /* ---- Chunks, as BPF sees them ---- */
 
@@ -29,7 +29,7 @@ static const unsigned char *sf_chunk(sf_u32 id)
 	return id < nchunks ? chunk_mem[id] : NULL;
 }
 
-#include "row_find.h"
+#include "core/row_find.h"
 
 static void *chunk_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
 {

@@ -3,7 +3,7 @@
  * Paths that others arrange: what is opened for us, what is not, and what becomes of questions that
  * nobody answers.
  */
-#include "sym/path_opener.h"
+#include "paths/path_opener.h"
 
 #include <errno.h>
 #include <fcntl.h>

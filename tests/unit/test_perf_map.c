@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "sym/perf_map.h"
+#include "jit/perf_map.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include "base/user_account.h"
 #include "elf_reader.h"
 #include "samples.h"
-#include "sym/map_ages.h"
+#include "jit/map_ages.h"
 #include "sym/symbolizer.h"
 #include "test.h"
 

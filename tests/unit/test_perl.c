@@ -2,7 +2,7 @@
 /* Perl: its description, on the perl of this machine, and the names of its subs. */
 #include <string.h>
 
-#include "sym/lang_codes.h"
+#include "languages/lang_codes.h"
 
 #include "runtime_file.h"
 #include "test.h"

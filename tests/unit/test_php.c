@@ -2,7 +2,7 @@
 /* PHP: its description, on the php of this machine, and the names of its functions. */
 #include <string.h>
 
-#include "sym/lang_codes.h"
+#include "languages/lang_codes.h"
 
 #include "runtime_file.h"
 #include "test.h"

@@ -3,7 +3,7 @@
 #include "image_build.h"
 #include "sframe_encode.h"
 #include "test.h"
-#include "unwind/row_compare.h"
+#include "readers/row_compare.h"
 
 #define REG(r, o)                                        \
 	{                                                \

@@ -11,7 +11,7 @@
 #include "test.h"
 #include "rows/fntab.h"
 #include "rows/row_text.h"
-#include "unwind/row_stream.h"
+#include "readers/row_stream.h"
 
 #define SFRAME_ADDR 0x60000000
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One step up the stack (bpf/row_step.h, compiled for the host) on stacks written down word by
+ * One step up the stack (bpf/core/row_step.h, compiled for the host) on stacks written down word by
  * word.
  */
 #define __TARGET_ARCH_x86
-#include "call_insn.h"
-#include "row_step.h"
+#include "core/call_insn.h"
+#include "core/row_step.h"
 #include "test.h"
 
 /* ---- Memory: a stack of words; nothing else can be read ---- */

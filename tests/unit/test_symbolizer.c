@@ -9,7 +9,7 @@
 #include "elf_reader.h"
 #include "files.h"
 #include "samples.h"
-#include "sym/sym_names.h"
+#include "symtab/sym_names.h"
 #include "test.h"
 
 /* ---- Names ---- */

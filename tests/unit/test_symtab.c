@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "sym/elf_symtab.h"
+#include "symtab/elf_symtab.h"
 
 #include <fcntl.h>
 #include <glob.h>
@@ -8,7 +8,7 @@
 
 #include "files.h"
 #include "codewalk/code_op.h"
-#include "sym/sym_names.h"
+#include "symtab/sym_names.h"
 #include "test.h"
 
 /* ---- Files to read ---- */

@@ -19,9 +19,9 @@
 #include "proc_status.h"
 #include "sound.h"
 #include "test.h"
-#include "unwind/code_rows.h"
-#include "unwind/table_entry.h"
-#include "unwind/table_child.h"
+#include "readers/code_rows.h"
+#include "tables/table_entry.h"
+#include "tables/table_child.h"
 #include "worker/jail.h"
 
 #define SPACE (8u << 20)

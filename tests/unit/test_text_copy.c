@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory that is a copy of a file's code, in part, elsewhere, or not at all. */
-#include "elf/text_copy.h"
+#include "files/text_copy.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

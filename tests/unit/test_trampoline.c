@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rows of a program's entry and of PLTs (unwind/trampoline.c). */
+/* The rows of a program's entry and of PLTs (readers/trampoline.c). */
 #include <elf.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "image_build.h"
 #include "test.h"
-#include "unwind/row_stream.h"
-#include "unwind/trampoline.h"
+#include "readers/row_stream.h"
+#include "readers/trampoline.h"
 
 #define CODE 0x1000
 

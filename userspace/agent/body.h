@@ -9,7 +9,7 @@
 
 #include "agent/config.h"
 #include "agent/window.h"
-#include "elf/module.h"
+#include "files/module.h"
 #include "out/out.h"
 #include "sym/symbolizer.h"
 

@@ -15,7 +15,7 @@
 #include "base/share.h"
 #include "base/user_account.h"
 #include "base/vec.h"
-#include "sym/process_context.h"
+#include "paths/process_context.h"
 
 #define MAX_PROCESSES 16384
 #define SHARED	      (MAX_PROCESSES / 4 * 3) /* number left after some were dropped for others */

@@ -3,7 +3,7 @@
  * The contexts of the processes that are sampled (agent/context.h). A process is asked for its
  * context when it is first seen. If it has one, it is asked again every minute: the context may
  * change. Otherwise it is asked after 1, 2, 4 and then every 8 minutes, because it may publish one
- * later. A worker with a deadline reads the memory (sym/path_opener.h). A context that cannot be
+ * later. A worker with a deadline reads the memory (paths/path_opener.h). A context that cannot be
  * read leaves the one read before. One thread only.
  */
 #ifndef SFBPF_AGENT_CONTEXTS_H
@@ -11,7 +11,7 @@
 
 #include "agent/target.h"
 #include "agent/thread_links.h"
-#include "sym/path_opener.h"
+#include "paths/path_opener.h"
 
 struct contexts;
 

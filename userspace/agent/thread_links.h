@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The processes whose threads publish the span that they work for (OTEP 4947), for BPF
- * (bpf/trace_link.bpf.h): which of the files that a process maps has the variable, and where. Files
- * are read by workers, through the mapping itself, and remembered by device, inode and time of
- * change. One thread only.
+ * (bpf/core/trace_link.bpf.h): which of the files that a process maps has the variable, and where.
+ * Files are read by workers, through the mapping itself, and remembered by device, inode and time
+ * of change. One thread only.
  */
 #ifndef SFBPF_AGENT_THREAD_LINKS_H
 #define SFBPF_AGENT_THREAD_LINKS_H
 
-#include "sfbpf_shared.h"
-#include "sym/elf_reader.h"
-#include "sym/path_opener.h"
+#include "border/sfbpf_shared.h"
+#include "symtab/elf_reader.h"
+#include "paths/path_opener.h"
 
 struct thread_links;
 

@@ -15,7 +15,7 @@
 #include "agent/target.h"
 #include "base/idmap.h"
 #include "prof/profile.h"
-#include "sfbpf_shared.h"
+#include "border/sfbpf_shared.h"
 
 /*
  * The contents of a group's profile: samples, or blocked time in nanoseconds as the weight of its

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "elf/elf_dynsym.h"
-#include "sfbpf_shared.h"
+#include "border/sfbpf_shared.h"
 
 #define ARM64_TCB 16 /* bytes from the thread pointer to the block of the program */
 

@@ -11,13 +11,13 @@
 #include <stdint.h>
 
 #include "base/num.h"
-#include "elf/module.h"
+#include "files/module.h"
 #include "kern/loader.h"
-#include "kern/offcpu.h"
+#include "kern/offcpu_bpf.h"
 #include "kern/perf_event.h"
 #include "kern/refusal.h"
-#include "sfbpf_shared.h"
-#include "sym/lang_codes.h"
+#include "border/sfbpf_shared.h"
+#include "languages/lang_codes.h"
 
 struct collector_opts {
 	const struct perf_event_kind *event;

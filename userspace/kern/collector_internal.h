@@ -17,7 +17,7 @@
 #include "kern/collector.h"
 #include "kern/cpu_events.h"
 #include "kern/kernel_names.h"
-#include "kern/offcpu.h"
+#include "kern/offcpu_bpf.h"
 #include "kern/tables.h"
 #include "offcpu.skel.h"
 #include "sfbpf.skel.h"

@@ -9,7 +9,7 @@
 
 #include "base/in_root.h"
 #include "base/num.h"
-#include "elf/text_copy.h"
+#include "files/text_copy.h"
 
 #define WALL_NS (5 * NUM_S)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Whether memory of a process is a copy of a file's code, at the addresses that the file's own
- * mapping would have (bpf/copied.bpf.h). A worker compares both (elf/text_copy.h).
+ * mapping would have (bpf/core/copied.bpf.h). A worker compares both (files/text_copy.h).
  *
  * One worker, one question at a time: such memory is rare. Reading it may wait for ever, as a
  * process may handle its own page faults. The worker is then ended, and the memory is taken as no
@@ -10,7 +10,7 @@
 #ifndef SFBPF_KERN_COPIED_H
 #define SFBPF_KERN_COPIED_H
 
-#include "sfbpf_shared.h"
+#include "border/sfbpf_shared.h"
 #include "worker/worker.h"
 
 /*

@@ -15,7 +15,7 @@
 enum irq_entry { IRQ_IDT, IRQ_FRED, IRQ_ARM64 };
 
 /*
- * What bpf/off_stack.bpf.h needs to tell an interrupt by its frames. 0: not found.
+ * What bpf/offcpu/off_stack.bpf.h needs to tell an interrupt by its frames. 0: not found.
  *
  *		irq			softirq
  * IRQ_IDT	the entry code		the function that runs softirqs

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "base/idmap.h"
-#include "sfbpf_shared.h"
-#include "unwind/table_child.h"
+#include "border/sfbpf_shared.h"
+#include "tables/table_child.h"
 
 #define LOAD_PIDS 1024 /* a user's processes that share an entry count as one */
 

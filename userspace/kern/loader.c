@@ -16,8 +16,8 @@
  *
  * Invariants:
  *
- *   - A file is in one place, as its state says (elf/file_life.h): in the queue, with an opener, or
- *     in a lane.
+ *   - A file is in one place: in the queue, with an opener, or in a lane. Its state says so
+ *     (files/file_life.h).
  *   - `lock` protects what other threads see: the queues, `active`, the totals. All else belongs to
  *     the thread, and before loader_start to the thread that calls the loader.
  *   - Users take turns, and a user pays for the CPU time of his files (kern/load_queue.h).
@@ -43,7 +43,7 @@
 /* loader_request waits for the workers if the round has more files than this */
 #define QUEUE_LONG  64u
 
-/* SLOW: 5 s of the analysis of machine code (unwind/table_child.c), and the tables of its rows */
+/* SLOW: 5 s of the analysis of machine code (tables/table_child.c), and the tables of its rows */
 static const struct worker_limits lane_limits[LANES] = {
 	[FAST] = { .cpu_ns = 250 * NUM_MS, .wall_ns = 2 * NUM_S },
 	[SLOW] = { .cpu_ns = 8 * NUM_S, .wall_ns = 30 * NUM_S },

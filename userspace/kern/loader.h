@@ -3,18 +3,18 @@
  * Turns BPF's request for a new file into published tables, in a separate thread, so that the
  * consumer of the ring never waits. A worker opens the file through /proc/PID/map_files
  * (kern/opener.h). This is the mapped inode itself, even if it was renamed or deleted, and in any
- * mount namespace. Another worker reads and converts it (unwind/table_child.h); slow files have a
+ * mount namespace. Another worker reads and converts it (tables/table_child.h); slow files have a
  * separate worker. The loader's thread publishes the tables. For the steps and failures see
- * elf/file_life.h.
+ * files/file_life.h.
  */
 #ifndef SFBPF_KERN_LOADER_H
 #define SFBPF_KERN_LOADER_H
 
 #include <stdbool.h>
 
-#include "elf/module.h"
+#include "files/module.h"
 #include "kern/tables.h"
-#include "sfbpf_shared.h"
+#include "border/sfbpf_shared.h"
 #include "worker/fork_server.h"
 #include "worker/totals.h"
 

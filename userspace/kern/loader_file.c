@@ -9,7 +9,7 @@
 #include "base/num.h"
 #include "base/text.h"
 #include "kern/loader_internal.h"
-#include "unwind/row_stream.h"
+#include "readers/row_stream.h"
 
 #define LARGE_BYTES (2u << 20)
 /* Samples with SF_MODULE_MORE_ROWS are read from the ring within this time */

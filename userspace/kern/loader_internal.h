@@ -15,7 +15,7 @@
 #include "kern/load_queue.h"
 #include "kern/loader.h"
 #include "kern/opener.h"
-#include "unwind/table_child.h"
+#include "tables/table_child.h"
 
 /*
  * Two lanes with a worker each, so that a small file does not wait for a large file, or for one

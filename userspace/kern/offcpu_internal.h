@@ -15,7 +15,7 @@
 #include <linux/types.h>
 
 #include "base/idmap.h"
-#include "kern/offcpu.h"
+#include "kern/offcpu_bpf.h"
 #include "offcpu.skel.h"
 #include "remote.skel.h"
 

@@ -8,7 +8,7 @@
 #ifndef SFBPF_KERN_OPEN_CHILD_H
 #define SFBPF_KERN_OPEN_CHILD_H
 
-#include "sfbpf_shared.h"
+#include "border/sfbpf_shared.h"
 #include "worker/worker.h"
 
 /* Sent with the BPF iterator opened_file over the worker itself. */

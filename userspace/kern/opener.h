@@ -13,7 +13,7 @@
 #include <poll.h>
 
 #include "kern/open_child.h"
-#include "sfbpf_shared.h"
+#include "border/sfbpf_shared.h"
 
 #define OPENERS	       40
 /* The next file no longer waits for the current one after this time */

@@ -21,9 +21,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "elf/file_life.h"
-#include "sfbpf_shared.h"
-#include "unwind/pack.h"
+#include "files/file_life.h"
+#include "border/sfbpf_shared.h"
+#include "tables/pack.h"
 
 struct tables;
 

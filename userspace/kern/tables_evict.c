@@ -18,7 +18,7 @@
 #define HOT_MS	      2000u /* modules used within this time are in use */
 #define USE	      16u   /* weight of a lookup in place.uses, so that it decays gradually */
 #define LOADING_MS    1000u /* no BPF program is still filling in a new place after this */
-/* Free ids that are kept for a burst (bpf/vma.bpf.h, NEED_BURST) */
+/* Free ids that are kept for a burst (bpf/core/vma.bpf.h, NEED_BURST) */
 #define IDS_LOW	      (SF_MAX_MODULES / 4)
 #define IDS_BATCH     (SF_MAX_MODULES / 16)
 #define IDS_PAUSE_MS  100u

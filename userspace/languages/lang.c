@@ -9,7 +9,7 @@ static const struct {
 } languages[SF_LANG_MAX] = {
 	[SF_LANG_NONE] = { "?", "?", NULL },
 #define LANGUAGE(number, id, name, frame_type) [number] = { #name, frame_type, &name##_language },
-#include "languages.def"
+#include "border/languages.def"
 #undef LANGUAGE
 };
 

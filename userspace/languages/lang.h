@@ -6,12 +6,12 @@
  * The description of a runtime is made from its ELF file alone, in the process that makes tables. A
  * file is never recognized by its name.
  */
-#ifndef SFBPF_LANG_LANG_H
-#define SFBPF_LANG_LANG_H
+#ifndef SFBPF_LANGUAGES_LANG_H
+#define SFBPF_LANGUAGES_LANG_H
 
 #include "elf/elf_dynsym.h"
 #include "elf/elf_image.h"
-#include "sfbpf_shared.h"
+#include "border/sfbpf_shared.h"
 
 /* The functions of the file, as its unwind tables describe them. */
 struct lang_functions {
@@ -138,7 +138,7 @@ struct language {
 };
 
 #define LANGUAGE(number, id, name, frame_type) extern const struct language name##_language;
-#include "languages.def"
+#include "border/languages.def"
 #undef LANGUAGE
 
 /*

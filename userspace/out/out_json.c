@@ -34,7 +34,7 @@
 #include "base/text.h"
 #include "languages/lang.h"
 #include "out/out.h"
-#include "sym/sym_names.h"
+#include "symtab/sym_names.h"
 
 #define SCHEMA 1
 

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "sfbpf_shared.h"
+#include "border/sfbpf_shared.h"
 
 struct process_names;
 

@@ -628,7 +628,7 @@ static const struct listed *stop_entry(uint8_t stop)
 {
 	static const struct listed list[] = {
 #define STOP(id, name, help) { name, help },
-#include "stop_reasons.def"
+#include "border/stop_reasons.def"
 #undef STOP
 		{ "?", "unknown" },
 	};
@@ -640,7 +640,7 @@ static const struct listed *lost_entry(unsigned int cause)
 {
 	static const struct listed list[] = {
 #define LOST(id, name, help) { name, help },
-#include "lost.def"
+#include "border/lost.def"
 #undef LOST
 		{ "?", "unknown" },
 	};

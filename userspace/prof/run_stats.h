@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "prof/profile.h"
-#include "sfbpf_shared.h"
+#include "border/sfbpf_shared.h"
 #include "worker/totals.h"
 
 struct run_program {

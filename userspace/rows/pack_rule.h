@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sfbpf_shared.h"
+#include "border/sfbpf_shared.h"
 #include "rows/row.h"
 
 /* SF_RULE_INDEXED: it does not fit. tracks_bx (x86-64): rows of this file say where rbx is. */

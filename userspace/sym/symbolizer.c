@@ -36,8 +36,8 @@
 #include "base/text.h"
 #include "base/vec.h"
 #include "elf/elf_image.h"
-#include "sym/elf_ids.h"
-#include "sym/elf_symtab.h"
+#include "symtab/elf_ids.h"
+#include "symtab/elf_symtab.h"
 #include "sym/symbolizer_internal.h"
 
 #define TABLES_MAX (32u << 20) /* bytes of symbol tables */

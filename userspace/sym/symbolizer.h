@@ -27,11 +27,11 @@
 #include <stdint.h>
 
 #include "base/redact.h"
-#include "elf/module.h"
-#include "sym/debug_file.h"
-#include "sym/elf_code.h"
-#include "sym/jit_files.h"
-#include "sym/lang_codes.h"
+#include "files/module.h"
+#include "debuginfo/debug_file.h"
+#include "symtab/elf_code.h"
+#include "jit/jit_files.h"
+#include "languages/lang_codes.h"
 
 #define SYM_UNKNOWN  0u /* "[unknown]"; also the result when memory runs out */
 #define SYM_NO_STACK 1u /* "[no stack]", for samples without frames */
@@ -93,8 +93,8 @@ int symbolizer_disassemble(struct symbolizer *sz, uint64_t frame, uint32_t pid,
 
 /*
  * *ret_final (may be NULL) is false if the same frame may get a better name later: its file is not
- * loaded yet, or reading was put off because other files took too long (sym/elf_reader.h). Such a
- * result must not be cached.
+ * loaded yet, or reading was put off because other files took too long (symtab/elf_reader.h). Such
+ * a result must not be cached.
  */
 uint32_t symbolizer_user(struct symbolizer *sz, uint64_t frame, uint32_t pid, bool *ret_final);
 uint32_t symbolizer_kernel(struct symbolizer *sz, uint64_t addr);

@@ -6,11 +6,11 @@
 #include "base/idmap.h"
 #include "base/slots.h"
 #include "base/strpool.h"
-#include "sym/frame_debug.h"
-#include "sym/perf_map.h"
-#include "sym/sym_names.h"
+#include "debuginfo/frame_debug.h"
+#include "jit/perf_map.h"
+#include "symtab/sym_names.h"
 #include "sym/symbolizer.h"
-#include "sym/symtab.h"
+#include "symtab/symtab.h"
 
 /*
  * Keys of the cache. A key is the place of a frame (see symbolizer_place), a symbol in the table of

@@ -11,13 +11,13 @@
 
 #include "agent/body.h"
 #include "agent/budget.h"
-#include "agent/clickhouse.h"
+#include "agent/clickhouse_receiver.h"
 #include "agent/identity.h"
 #include "agent/log.h"
 #include "agent/metrics.h"
 #include "agent/notify.h"
 #include "agent/pace.h"
-#include "agent/privs.h"
+#include "agent/agent_privs.h"
 #include "agent/receiver.h"
 #include "agent/sender.h"
 #include "agent/window_file.h"
@@ -28,7 +28,7 @@
 #include "tools/agent_offcpu.h"
 #include "tools/agent_options.h"
 #include "tools/session.h"
-#include "tools/tools.h"
+#include "cli/tools.h"
 #include "worker/privs.h"
 
 /* The main thread uses a fraction of a percent of a CPU, as for the loader and record. */

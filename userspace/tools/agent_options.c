@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/exitcode.h"
-#include "tools/tools.h"
+#include "cli/tools.h"
 
 enum { OPT_CONFIG = 900, OPT_CHECK, OPT_ONCE, OPT_SCHEMA, OPT_KEY = 1000, OPT_NO_KEY = 2000 };
 

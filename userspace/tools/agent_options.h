@@ -4,7 +4,7 @@
 #define SFBPF_TOOLS_AGENT_OPTIONS_H
 
 #include "agent/config.h"
-#include "tools/options.h"
+#include "cli/options.h"
 
 #define AGENT_MAX_GIVEN 256
 

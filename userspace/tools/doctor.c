@@ -21,9 +21,9 @@
 #include "kern/host_gaps.h"
 #include "kern/perf_event.h"
 #include "kern/versions.h"
-#include "tools/options.h"
+#include "cli/options.h"
 #include "tools/selftest.h"
-#include "tools/tools.h"
+#include "cli/tools.h"
 #include "worker/jail.h"
 
 #define KERNEL_MIN_MAJOR 6

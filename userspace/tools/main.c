@@ -10,8 +10,8 @@
 #include "base/exitcode.h"
 #include "base/libc_static.h"
 #include "base/text.h"
-#include "tools/help.h"
-#include "tools/tools.h"
+#include "cli/help.h"
+#include "cli/tools.h"
 
 static const struct tool_spec *const tools[] = {
 	&top_tool,     &record_tool, &offcpu_tool,

@@ -9,7 +9,7 @@
 #include "base/num.h"
 #include "tools/offcpu_tables.h"
 #include "tools/run.h"
-#include "tools/tools.h"
+#include "cli/tools.h"
 
 enum {
 	OPT_STATE = OPT_TOOL,

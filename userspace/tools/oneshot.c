@@ -9,8 +9,8 @@
 
 #include "base/exitcode.h"
 #include "base/num.h"
-#include "sym/debuginfod.h"
-#include "sym/dwarf_reader.h"
+#include "debuginfo/debuginfod.h"
+#include "debuginfo/dwarf_reader.h"
 
 static int open_debuginfod(struct oneshot *r)
 {

@@ -11,7 +11,7 @@
 #include "out/out.h"
 #include "tools/blocks.h"
 #include "tools/command.h"
-#include "tools/options.h"
+#include "cli/options.h"
 #include "tools/progress.h"
 #include "tools/session.h"
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "prof/run_stats.h"
-#include "tools/options.h"
+#include "cli/options.h"
 
 struct session;
 

@@ -8,8 +8,8 @@
 #include "base/num.h"
 #include "out/out.h"
 #include "tools/run.h"
-#include "tools/tools.h"
-#include "tools/wall.h"
+#include "cli/tools.h"
+#include "tools/record_wall.h"
 
 static const struct option_spec options[] = {
 	ONESHOT_OPTIONS,

@@ -12,8 +12,8 @@
 #include "base/result_file.h"
 #include "kern/caps.h"
 #include "kern/host_gaps.h"
-#include "sym/elf_child.h"
-#include "tools/options.h"
+#include "symtab/elf_child.h"
+#include "cli/options.h"
 
 #define RETIRED_MIN 1024
 #define CPUS_MS	    1000

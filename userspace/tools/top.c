@@ -15,7 +15,7 @@
 #include "base/exitcode.h"
 #include "base/num.h"
 #include "base/result_file.h"
-#include "tools/tools.h"
+#include "cli/tools.h"
 #include "tools/top.h"
 #include "tui/batch.h"
 #include "tui/cgroup_name.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "tools/blocks.h"
-#include "tools/options.h"
+#include "cli/options.h"
 #include "tools/session.h"
 #include "tui/live.h"
 #include "tui/ui.h"

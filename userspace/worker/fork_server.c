@@ -25,7 +25,7 @@
 /*
  * Killed children that have not exited; with this many no new child is made. What asks for children
  * limits those of each user, and those of all users but root: kern/opener.h to 40 in all, and
- * sym/path_opener.h to 40 more of the same server, beside a few that read lists and memory. This
+ * paths/path_opener.h to 40 more of the same server, beside a few that read lists and memory. This
  * is above their sum. Otherwise users who reach those limits would keep the children of all others
  * from being made, root's too.
  */

@@ -13,7 +13,7 @@
 #ifndef SFBPF_LANG_JAVA_BPF_H
 #define SFBPF_LANG_JAVA_BPF_H
 
-#include "file.bpf.h"
+#include "core/file.bpf.h"
 #include "lang/code.bpf.h"
 #include "lang/java/java_blob.bpf.h"
 #include "lang/java/java_chunk.bpf.h"

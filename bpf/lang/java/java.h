@@ -3,7 +3,7 @@
 #ifndef SFBPF_LANG_JAVA_H
 #define SFBPF_LANG_JAVA_H
 
-#include "sfbpf_types.h"
+#include "border/sfbpf_types.h"
 
 /*
  * HotSpot. Addresses are those of the file: address in memory = bias + address. A mapping of file

@@ -6,7 +6,7 @@
 #define SFBPF_LANG_JAVA_BLOB_BPF_H
 
 #include "lang/java/java_scopes.bpf.h"
-#include "space.bpf.h"
+#include "core/space.bpf.h"
 
 enum { JAVA_UNKNOWN, JAVA_NONE, JAVA_KNOWN }; /* java_state */
 enum { JAVA_STUB, JAVA_COMPILED, JAVA_INTERPRETED, JAVA_GAP };

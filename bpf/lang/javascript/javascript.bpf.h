@@ -14,7 +14,7 @@
 
 #include "lang/code.bpf.h"
 #include "lang/javascript/javascript_inlined.bpf.h"
-#include "space.bpf.h"
+#include "core/space.bpf.h"
 
 #ifdef __TARGET_ARCH_x86
 

@@ -3,7 +3,7 @@
 #ifndef SFBPF_LANG_JAVASCRIPT_H
 #define SFBPF_LANG_JAVASCRIPT_H
 
-#include "sfbpf_types.h"
+#include "border/sfbpf_types.h"
 
 /* V8. Offsets are from an object's address without its tag. shared: SharedFunctionInfo. */
 #define SF_JS_SHARED_MAX 128 /* bytes of a SharedFunctionInfo that are read */

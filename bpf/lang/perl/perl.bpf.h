@@ -16,7 +16,7 @@
 #define SFBPF_LANG_PERL_BPF_H
 
 #include "lang/perl/perl_code.bpf.h"
-#include "space.bpf.h"
+#include "core/space.bpf.h"
 
 /* Frames in a round of the walk. The reads of the remote program need the stack of a loop. */
 #ifdef SF_REMOTE

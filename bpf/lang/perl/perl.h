@@ -3,7 +3,7 @@
 #ifndef SFBPF_LANG_PERL_H
 #define SFBPF_LANG_PERL_H
 
-#include "sfbpf_types.h"
+#include "border/sfbpf_types.h"
 
 /* Perl. Offsets that all versions share are in perl.bpf.h. */
 #define SF_PERL_TAIL 16

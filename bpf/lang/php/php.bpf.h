@@ -13,7 +13,7 @@
 #define SFBPF_LANG_PHP_BPF_H
 
 #include "lang/code.bpf.h"
-#include "space.bpf.h"
+#include "core/space.bpf.h"
 
 #define PHP_MAIN_STACK (128u << 20) /* the kernel maps nothing that near to the first stack */
 

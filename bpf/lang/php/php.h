@@ -3,7 +3,7 @@
 #ifndef SFBPF_LANG_PHP_H
 #define SFBPF_LANG_PHP_H
 
-#include "sfbpf_types.h"
+#include "border/sfbpf_types.h"
 
 /* PHP. The layout of execute_data is the same in all versions that are supported. */
 #define SF_PHP_FUNC_MAX 192 /* bytes of a function that are read */

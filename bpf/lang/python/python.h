@@ -3,7 +3,7 @@
 #ifndef SFBPF_LANG_PYTHON_H
 #define SFBPF_LANG_PYTHON_H
 
-#include "sfbpf_types.h"
+#include "border/sfbpf_types.h"
 
 /* How frames of CPython are found, oldest versions first. */
 enum sf_py_kind {

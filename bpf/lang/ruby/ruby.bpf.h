@@ -4,8 +4,8 @@
 #define SFBPF_LANG_RUBY_BPF_H
 
 #include "lang/ruby/ruby_frames.bpf.h"
-#include "probe.bpf.h"
-#include "vma.bpf.h"
+#include "core/probe.bpf.h"
+#include "core/vma.bpf.h"
 
 /* ---- Code of YJIT ---- */
 

@@ -3,7 +3,7 @@
 #ifndef SFBPF_LANG_RUBY_H
 #define SFBPF_LANG_RUBY_H
 
-#include "sfbpf_types.h"
+#include "border/sfbpf_types.h"
 
 /*
  * Ruby. An activation of the loop is a frame of rb_vm_exec, the first nexec of the spans in

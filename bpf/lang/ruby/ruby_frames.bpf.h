@@ -19,7 +19,7 @@
 
 #include "lang/code.bpf.h"
 #include "lang/ruby/ruby_code.bpf.h"
-#include "ra_check.bpf.h"
+#include "core/ra_check.bpf.h"
 
 #define RB_JIT_PUSHED	3  /* words that code of YJIT pushes at its entry */
 #define RB_JIT_WORDS	16 /* words of the stack that are searched for the return address */

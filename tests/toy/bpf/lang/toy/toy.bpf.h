@@ -4,8 +4,8 @@
 #define SFBPF_LANG_TOY_BPF_H
 
 #include "lang/code.bpf.h"
-#include "memory.bpf.h"
-#include "space.bpf.h"
+#include "core/memory.bpf.h"
+#include "core/space.bpf.h"
 
 #define TOY_NAME 24 /* bytes of the names of a function and of its file */
 #define TOY_CODE 56 /* their lengths, in two bytes of eight, and they */

@@ -3,7 +3,7 @@
 #ifndef SFBPF_LANG_TOY_H
 #define SFBPF_LANG_TOY_H
 
-#include "sfbpf_types.h"
+#include "border/sfbpf_types.h"
 
 struct sf_toy {
 	sf_u64 top; /* address of the pointer to the innermost frame */

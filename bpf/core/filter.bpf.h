@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Which tasks are sampled. Filters run before anything is unwound. A filter that is off costs
+ * nothing, because cfg_* are constants to the verifier.
+ */
+#ifndef SFBPF_FILTER_BPF_H
+#define SFBPF_FILTER_BPF_H
+
+#include "core/kload.bpf.h"
+
+/*
+ * A match like fnmatch's: *, ? and plain bytes, over at most 15 bytes of comm. It backtracks to one
+ * point, the last star. That point never goes back in the name, and at most 16 bytes are compared
+ * from each of its 16 places, so with the pattern's 64 bytes 512 steps are enough.
+ */
+struct glob {
+	char comm[SF_COMM];
+	u32 p, c, star, mark;
+	u32 match;
+};
+
+static int glob_step(u32 i, void *ctx)
+{
+	struct glob *g = ctx;
+	char have = g->comm[INDEX(g->c, SF_COMM)];
+	char want = g->p < cfg_comm_len ? cfg_comm[INDEX(g->p, sizeof(cfg_comm))] : 0;
+
+	if (g->c >= SF_COMM)
+		have = 0;
+	if (want == '*') {
+		g->star = ++g->p;
+		g->mark = g->c;
+		return 0;
+	}
+	if (!have) {
+		g->match = g->p >= cfg_comm_len;
+		return 1;
+	}
+	if (g->p < cfg_comm_len && (want == '?' || want == have)) {
+		g->p++;
+		g->c++;
+		return 0;
+	}
+	if (!g->star)
+		return 1;
+	g->p = g->star;
+	g->c = ++g->mark;
+	return 0;
+}
+
+/*
+ * Always 0, but unknown to the verifier. Before Linux 6.7 the verifier follows a callback only
+ * once, so it would assume that the state before the first step holds in every step.
+ */
+__u32 glob_zero = 0;
+
+__noinline int comm_matches(u64 task)
+{
+	u32 zero = glob_zero;
+	struct glob g = { .p = zero, .c = zero, .star = zero, .mark = zero, .match = zero };
+
+	*(u64 *)&g.comm[0] = kload(KADDR(task, struct task_struct, comm));
+	*(u64 *)&g.comm[8] = kload(KADDR(task, struct task_struct, comm) + 8);
+	bpf_loop(512, glob_step, &g, 0);
+	return g.match;
+}
+
+/* Most lists hold one id, which needs no hash lookup on each sample and each switch. */
+static __always_inline bool pid_wanted(u32 pid)
+{
+	return !cfg_by_pid ||
+	       (cfg_only_pid ? pid == cfg_only_pid : bpf_map_lookup_elem(&pids, &pid) != NULL);
+}
+
+static __always_inline bool tid_wanted(u32 tid)
+{
+	return !cfg_by_tid ||
+	       (cfg_only_tid ? tid == cfg_only_tid : bpf_map_lookup_elem(&tids, &tid) != NULL);
+}
+
+/* Whether the task's cgroup is cfg_cgroup or below it. */
+static __always_inline bool in_cgroup(u64 task)
+{
+	u64 cgrp = KLOAD(KLOAD(task, struct task_struct, cgroups), struct css_set, dfl_cgrp);
+	u64 at;
+
+	if ((int)KLOAD32(cgrp, struct cgroup, level) < cfg_cgroup_level)
+		return false;
+	at = kload(KADDR(cgrp, struct cgroup, ancestors) + 8ull * cfg_cgroup_level);
+	return KLOAD(KLOAD(at, struct cgroup, kn), struct kernfs_node, id) == cfg_cgroup;
+}
+
+/* Whether a task, which need not be the current one, passes all filters. */
+static __always_inline bool task_wanted(u64 task, u32 pid, u32 tid)
+{
+	if (!pid_wanted(pid) || !tid_wanted(tid))
+		return false;
+	if (cfg_by_uid &&
+	    KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid.val) != cfg_uid)
+		return false;
+	if (cfg_by_cgroup && !in_cgroup(task))
+		return false;
+	if (cfg_by_comm && !comm_matches(task))
+		return false;
+	return true;
+}
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Finds the row that covers a file offset of a module. Plain, bounded memory reads, no helper
+ * calls. Compiled for BPF and for the host (tests). The including file defines
+ *
+ *   static const unsigned char *sf_chunk(sf_u32 id);   SF_CHUNK readable bytes, or NULL
+ */
+#ifndef SFBPF_ROW_FIND_H
+#define SFBPF_ROW_FIND_H
+
+#include "core/bounds.h"
+#include "border/sfbpf_shared.h"
+
+/* Locations of a module's tables, copied from struct sf_module. */
+struct sf_tables {
+	sf_u32 first_page, npages, dir, rules, nrules, flags;
+};
+
+/* The mask keeps every access inside the chunk, whatever the tables contain. */
+#define SF_AT16(chunk, off) (*(const sf_u16 *)((chunk) + MASKED(off, SF_CHUNK - 2)))
+#define SF_AT32(chunk, off) (*(const sf_u32 *)((chunk) + MASKED(off, SF_CHUNK - 4)))
+
+/*
+ * Returns the rule's 16 bits, or SF_RULE_GAP if no row covers the offset.
+ *
+ * Invariant of the search: rows below lo start at or before `low`, rows from hi on start after it.
+ * It holds at the beginning because the index is a lower bound per 256 bytes. At most 256 rows lie
+ * between, so 9 halvings are enough. Row lo - 1 then covers `low`; it exists because the first row
+ * of a page has offset 0.
+ */
+static __attribute__((always_inline)) inline sf_u32 row_find(const struct sf_tables *t,
+							     sf_u64 offset)
+{
+	sf_u32 page = (sf_u32)(offset >> SF_PAGE_SHIFT) - t->first_page;
+	sf_u32 low = offset & 0xffff;
+	sf_u32 loc, base, rows, lo, hi;
+	const unsigned char *chunk;
+
+	if (page >= t->npages)
+		return SF_RULE_GAP;
+	chunk = sf_chunk(SF_LOC_CHUNK(t->dir));
+	if (!chunk)
+		return SF_RULE_GAP;
+	loc = SF_AT32(chunk, SF_LOC_OFFSET(t->dir) + page * 4);
+	if (!loc)
+		return SF_RULE_GAP;
+	chunk = sf_chunk(SF_LOC_CHUNK(loc));
+	if (!chunk)
+		return SF_RULE_GAP;
+	base = SF_LOC_OFFSET(loc);
+	lo = SF_AT16(chunk, base + (low >> 8) * 2);
+	hi = SF_AT16(chunk, base + (low >> 8) * 2 + 2);
+	rows = base + SF_PAGE_ROWS;
+	for (int i = 0; i < 9 && lo < hi; i++) {
+		sf_u32 mid = (lo + hi) >> 1;
+
+		if ((SF_AT32(chunk, rows + mid * 4) & 0xffff) <= low)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo)
+		return SF_RULE_GAP;
+	return SF_AT32(chunk, rows + (lo - 1) * 4) >> 16;
+}
+
+/* An indexed rule, or NULL. */
+static __attribute__((always_inline)) inline const struct sf_rule *rule_find(
+	const struct sf_tables *t, sf_u32 code)
+{
+	sf_u32 i = code & ~SF_RULE_INDEXED;
+	sf_u32 off = SF_LOC_OFFSET(t->rules) + i * (sf_u32)sizeof(struct sf_rule);
+	const unsigned char *chunk;
+
+	if (i >= t->nrules)
+		return 0;
+	chunk = sf_chunk(SF_LOC_CHUNK(t->rules));
+	if (!chunk || off > SF_CHUNK - sizeof(struct sf_rule))
+		return 0;
+	return (const struct sf_rule *)(chunk + off);
+}
+
+#endif

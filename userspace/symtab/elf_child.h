@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The worker that reads foreign ELF files for names, and the messages between it and the main
+ * process (symtab/elf_reader.h): one per SOCK_SEQPACKET message. It keeps no state of a file. Like
+ * tables/table_child.h it has no rights. A hostile file can only crash the worker or give wrong
+ * names to its own functions.
+ */
+#ifndef SFBPF_SYMTAB_ELF_CHILD_H
+#define SFBPF_SYMTAB_ELF_CHILD_H
+
+#include <stddef.h>
+
+#include "elf/elf_tls.h"
+#include "symtab/elf_code.h"
+#include "symtab/elf_facts.h"
+#include "symtab/elf_ids.h"
+#include "symtab/symtab.h"
+
+#define ELF_TLS_NAME "otel_thread_ctx_v1" /* the pointer to a thread's context (OTEP 4947) */
+
+enum elf_question {
+	ELF_FACTS = 1,
+	ELF_CRC,      /* CRC of the whole file, as in .gnu_debuglink */
+	ELF_SYMBOLS,  /* its symbol table, in the memfd */
+	ELF_NAME,     /* the string that begins at `off` */
+	ELF_IDS,      /* what identifies its contents */
+	ELF_DEMANGLE, /* the string `raw`; uses no files */
+	ELF_CODE,     /* the instructions of `code`, in the memfd */
+	ELF_TLS,      /* where threads have the variable ELF_TLS_NAME */
+	ELF_DIGEST,   /* elf_digest() */
+};
+
+/*
+ * Comes with two descriptors: the file, and its debug file if `debug`, otherwise the file again.
+ * Its length is elf_ask_size.
+ */
+struct elf_ask {
+	uint32_t question;
+	/*
+	 * bools; all_names: return all names, as they cannot be asked for later; demangle: return
+	 * the name as shown (symtab/sym_names.h)
+	 */
+	uint32_t debug, all_names, demangle;
+	uint64_t off;
+	struct elf_code code; /* ELF_CODE */
+	/*
+	 * ELF_NAME: bytes up to the end of the string table, below SYMTAB_NAME_MAX. ELF_DEMANGLE:
+	 * bytes of raw
+	 */
+	uint32_t len;
+	char raw[SYMTAB_NAME_MAX]; /* ELF_DEMANGLE: a name without its NUL */
+};
+
+struct elf_answer {
+	uint32_t question;
+	int32_t err; /* 0 or -errno */
+	uint32_t crc;
+	uint32_t n, names_len, cut; /* members of struct symtab; ELF_CODE: n instructions */
+	struct string_table str[2];
+	union {
+		struct elf_facts facts;
+		struct module_ids ids;
+		struct elf_tls tls;
+		uint64_t digest;
+		/* The text of symtab_name; demangled: clean text, below SYM_NAME_MAX */
+		char name[SYMTAB_NAME_MAX];
+	};
+};
+
+#define ELF_NAMES_ALONG	 (512u << 10) /* bytes of names: 10,000 to 20,000 functions */
+#define ELF_CHILD_MEMORY (256u << 20) /* bytes, on top of the memory at start */
+
+static inline size_t elf_ask_size(const struct elf_ask *ask)
+{
+	return offsetof(struct elf_ask, raw) + (ask->question == ELF_DEMANGLE ? ask->len : 0);
+}
+
+/* A fork_child_fn. */
+void elf_child_main(int sock, int mem);
+
+#endif
