@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "border/sfbpf_shared.h"
 #include "elf/elf_image.h"
 #include "elf/elf_needed.h"
 #include "elf/elf_tls.h"
-#include "border/sfbpf_shared.h"
 #include "symtab/elf_symtab.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

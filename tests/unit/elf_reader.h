@@ -9,10 +9,10 @@
 #include <linux/capability.h>
 #include <stdlib.h>
 
+#include "jit/perf_map.h"
+#include "paths/path_opener.h"
 #include "symtab/elf_child.h"
 #include "symtab/elf_reader.h"
-#include "paths/path_opener.h"
-#include "jit/perf_map.h"
 #include "test.h"
 #include "worker/privs.h"
 

@@ -6,10 +6,10 @@
 #ifndef SFBPF_TESTS_UNIT_SFRAME_CASE_H
 #define SFBPF_TESTS_UNIT_SFRAME_CASE_H
 
+#include "readers/sframe.h"
 #include "sframe_encode.h"
 #include "sframe_text.h"
 #include "test.h"
-#include "readers/sframe.h"
 
 #define SECTION 0x20000
 #define CODE	0x1000

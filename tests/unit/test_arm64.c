@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #include "image_build.h"
-#include "test.h"
-#include "rows/pack_rule.h"
-#include "tables/pack.h"
 #include "readers/trampoline.h"
 #include "readers/vdso_arm64.h"
+#include "rows/pack_rule.h"
+#include "tables/pack.h"
+#include "test.h"
 
 /* ---- Memory: every word can be read, and tells its address ---- */
 

@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "test.h"
 #include "readers/row_stream.h"
+#include "test.h"
 
 #ifdef __x86_64__
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));

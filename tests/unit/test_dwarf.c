@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "debuginfo/debug_file.h"
+#include "debuginfo/dwarf_lines.h"
 #include "elf/elf_image.h"
 #include "elf_reader.h"
 #include "files.h"
-#include "debuginfo/debug_file.h"
-#include "debuginfo/dwarf_lines.h"
 #include "symtab/elf_symtab.h"
 #include "test.h"
 

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "test.h"
 #include "readers/eh_frame.h"
+#include "test.h"
 
 struct table { /* all rows of a file */
 	struct rowbuf rows;

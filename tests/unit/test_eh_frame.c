@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "brief_check.h"
-#include "test.h"
 #include "readers/eh_frame.h"
+#include "test.h"
 
 #define FN  0x1000  /* the function that most tests describe: [FN, FN + 0x100) */
 #define SEC 0x20000 /* address of the section under test */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "test.h"
-#include "rows/row_text.h"
 #include "readers/row_stream.h"
+#include "rows/row_text.h"
+#include "test.h"
 
 #define TEXT	  0x401000
 #define TABLE	  0x402000

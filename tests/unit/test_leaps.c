@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "test.h"
 #include "codewalk/code_op.h"
 #include "readers/row_stream.h"
+#include "test.h"
 
 #ifdef __x86_64__
 #define FUNCTION_MAX 4096 /* bytes */

@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #include "image_build.h"
-#include "sframe_encode.h"
-#include "test.h"
+#include "readers/trampoline.h"
 #include "rows/fntab.h"
 #include "rows/pack_rule.h"
+#include "sframe_encode.h"
 #include "tables/pack.h"
-#include "readers/trampoline.h"
+#include "test.h"
 
 /* ---- Chunks, as BPF sees them ---- */
 

@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "base/user_account.h"
 #include "elf_reader.h"
-#include "samples.h"
 #include "jit/map_ages.h"
+#include "samples.h"
 #include "sym/symbolizer.h"
 #include "test.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What counts as a disagreement between .sframe and .eh_frame, and finding it. */
 #include "image_build.h"
+#include "readers/row_compare.h"
 #include "sframe_encode.h"
 #include "test.h"
-#include "readers/row_compare.h"
 
 #define REG(r, o)                                        \
 	{                                                \

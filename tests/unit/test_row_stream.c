@@ -7,11 +7,11 @@
 
 #include "brief_check.h"
 #include "image_build.h"
-#include "sframe_encode.h"
-#include "test.h"
+#include "readers/row_stream.h"
 #include "rows/fntab.h"
 #include "rows/row_text.h"
-#include "readers/row_stream.h"
+#include "sframe_encode.h"
+#include "test.h"
 
 #define SFRAME_ADDR 0x60000000
 

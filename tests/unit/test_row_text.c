@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rows as text, for every architecture and shape of rule. */
-#include "test.h"
 #include "rows/row_text.h"
+#include "test.h"
 
 #define REG(r, o)                                        \
 	{                                                \

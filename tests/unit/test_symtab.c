@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "files.h"
 #include "codewalk/code_op.h"
+#include "files.h"
 #include "symtab/sym_names.h"
 #include "test.h"
 

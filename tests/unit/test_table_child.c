@@ -17,11 +17,11 @@
 
 #include "base/clock.h"
 #include "proc_status.h"
-#include "sound.h"
-#include "test.h"
 #include "readers/code_rows.h"
-#include "tables/table_entry.h"
+#include "sound.h"
 #include "tables/table_child.h"
+#include "tables/table_entry.h"
+#include "test.h"
 #include "worker/jail.h"
 
 #define SPACE (8u << 20)

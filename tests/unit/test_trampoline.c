@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "image_build.h"
-#include "test.h"
 #include "readers/row_stream.h"
 #include "readers/trampoline.h"
+#include "test.h"
 
 #define CODE 0x1000
 

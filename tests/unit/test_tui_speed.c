@@ -5,8 +5,8 @@
  */
 #include <time.h>
 
-#include "tui/view.h"
 #include "screens.h"
+#include "tui/view.h"
 
 #define STACKS	  100000
 #define PROCESSES 5000

@@ -9,8 +9,8 @@
 #define SFBPF_AGENT_THREAD_LINKS_H
 
 #include "border/sfbpf_shared.h"
-#include "symtab/elf_reader.h"
 #include "paths/path_opener.h"
+#include "symtab/elf_reader.h"
 
 struct thread_links;
 

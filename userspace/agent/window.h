@@ -14,8 +14,8 @@
 #include "agent/kubelet.h"
 #include "agent/target.h"
 #include "base/idmap.h"
-#include "prof/profile.h"
 #include "border/sfbpf_shared.h"
+#include "prof/profile.h"
 
 /*
  * The contents of a group's profile: samples, or blocked time in nanoseconds as the weight of its

@@ -13,11 +13,11 @@
 #include "base/num.h"
 #include "base/result_file.h"
 #include "base/text.h"
-#include "kern/host_gaps.h"
-#include "out/out.h"
 #include "cli/cgroup.h"
 #include "cli/help.h"
 #include "cli/pids.h"
+#include "kern/host_gaps.h"
+#include "out/out.h"
 
 const struct option_spec common_options[] = {
 	{ 'p', "pid", "PID[,PID]", "profile only these processes, by id or name" },

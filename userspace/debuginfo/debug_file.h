@@ -16,8 +16,8 @@
 #ifndef SFBPF_DEBUGINFO_DEBUG_FILE_H
 #define SFBPF_DEBUGINFO_DEBUG_FILE_H
 
-#include "symtab/elf_reader.h"
 #include "paths/path_opener.h"
+#include "symtab/elf_reader.h"
 
 struct debug_file {
 	int fd;	    /* -1: none */

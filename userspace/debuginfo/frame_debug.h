@@ -6,9 +6,9 @@
 #ifndef SFBPF_DEBUGINFO_FRAME_DEBUG_H
 #define SFBPF_DEBUGINFO_FRAME_DEBUG_H
 
-#include "files/module.h"
 #include "debuginfo/debug_file.h"
 #include "debuginfo/dwarf_worker.h"
+#include "files/module.h"
 
 struct frame_debug;
 

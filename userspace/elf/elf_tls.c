@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "elf/elf_dynsym.h"
 #include "border/sfbpf_shared.h"
+#include "elf/elf_dynsym.h"
 
 #define ARM64_TCB 16 /* bytes from the thread pointer to the block of the program */
 

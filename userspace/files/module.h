@@ -14,9 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "border/sfbpf_shared.h"
 #include "elf/elf_image.h"
 #include "files/file_life.h"
-#include "border/sfbpf_shared.h"
 
 /*
  * Code whose rows are not from .eh_frame: from .sframe, or from machine code. File offsets,

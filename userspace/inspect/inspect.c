@@ -12,9 +12,9 @@
 
 #include "base/exitcode.h"
 #include "base/text.h"
-#include "inspect/inspect.h"
 #include "cli/options.h"
 #include "cli/tools.h"
+#include "inspect/inspect.h"
 
 enum { OPT_JSON = OPT_TOOL, OPT_ROWS, OPT_COMPARE };
 

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "rows/row_text.h"
-#include "symtab/elf_symtab.h"
 #include "inspect/inspect.h"
 #include "readers/code_rows.h"
 #include "readers/row_compare.h"
+#include "rows/row_text.h"
+#include "symtab/elf_symtab.h"
 
 int inspect_rows(struct inspected *in, unsigned int which)
 {

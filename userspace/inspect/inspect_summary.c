@@ -9,10 +9,10 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/vec.h"
-#include "rows/fntab.h"
-#include "symtab/elf_symtab.h"
 #include "inspect/inspect.h"
 #include "readers/code_rows.h"
+#include "rows/fntab.h"
+#include "symtab/elf_symtab.h"
 #include "tables/pack.h"
 
 struct span { /* code, virtual addresses, half-open */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "kern/collector.h"
 #include "base/complain.h"
+#include "kern/collector.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -11,12 +11,12 @@
 #include <stdint.h>
 
 #include "base/num.h"
+#include "border/sfbpf_shared.h"
 #include "files/module.h"
 #include "kern/loader.h"
 #include "kern/offcpu_bpf.h"
 #include "kern/perf_event.h"
 #include "kern/refusal.h"
-#include "border/sfbpf_shared.h"
 #include "languages/lang_codes.h"
 
 struct collector_opts {

@@ -12,9 +12,9 @@
 
 #include <stdbool.h>
 
+#include "border/sfbpf_shared.h"
 #include "files/module.h"
 #include "kern/tables.h"
-#include "border/sfbpf_shared.h"
 #include "worker/fork_server.h"
 #include "worker/totals.h"
 

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "base/num.h"
-#include "files/module.h"
 #include "border/sfbpf_shared.h"
+#include "files/module.h"
 
 enum offcpu_where { OFFCPU_AUTO, OFFCPU_BACK, OFFCPU_LEAVE };
 

@@ -12,8 +12,8 @@
 
 #include <poll.h>
 
-#include "kern/open_child.h"
 #include "border/sfbpf_shared.h"
+#include "kern/open_child.h"
 
 #define OPENERS	       40
 /* The next file no longer waits for the current one after this time */

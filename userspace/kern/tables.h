@@ -21,8 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "files/file_life.h"
 #include "border/sfbpf_shared.h"
+#include "files/file_life.h"
 #include "tables/pack.h"
 
 struct tables;

@@ -9,9 +9,9 @@
 #ifndef SFBPF_LANGUAGES_LANG_H
 #define SFBPF_LANGUAGES_LANG_H
 
+#include "border/sfbpf_shared.h"
 #include "elf/elf_dynsym.h"
 #include "elf/elf_image.h"
-#include "border/sfbpf_shared.h"
 
 /* The functions of the file, as its unwind tables describe them. */
 struct lang_functions {

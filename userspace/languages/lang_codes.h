@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "languages/lang.h"
 #include "border/sfbpf_shared.h"
+#include "languages/lang.h"
 
 #define LANG_CODE_UNKNOWN 0u /* the number of code whose name could not be read */
 

@@ -12,10 +12,10 @@
 #include <stdio.h>
 
 #include "base/container_name.h"
+#include "border/sfbpf_shared.h"
 #include "files/module.h"
 #include "prof/profile.h"
 #include "prof/run_stats.h"
-#include "border/sfbpf_shared.h"
 #include "sym/symbolizer.h"
 
 struct html_meta;

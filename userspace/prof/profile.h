@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "files/module.h"
 #include "border/sfbpf_shared.h"
+#include "files/module.h"
 #include "sym/symbolizer.h"
 
 struct profile;

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "prof/profile.h"
 #include "border/sfbpf_shared.h"
+#include "prof/profile.h"
 #include "worker/totals.h"
 
 struct run_program {

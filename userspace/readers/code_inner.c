@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "codewalk/code_op.h"
-#include "rows/fntab.h"
 #include "readers/eh_cfa.h"
+#include "rows/fntab.h"
 
 #define CODE_MIN   1024u /* bytes of code with one row; most cold parts of functions have less */
 #define CODE_MAX   (1u << 20) /* bytes of it, in all of a file */

@@ -7,8 +7,8 @@
 
 #include "base/huge.h"
 #include "base/vec.h"
-#include "rows/fntab.h"
 #include "readers/stg_rows.h"
+#include "rows/fntab.h"
 
 #define TEXT_MAX   (192ull << 20) /* bytes of one segment; larger ones are left out */
 /* Bytes of a function outside of tables that may start there */

@@ -4,8 +4,8 @@
 #define SFBPF_READERS_CODE_STARTS_H
 
 #include "codewalk/codewalk.h"
-#include "rows/fntab.h"
 #include "readers/row_stream.h"
+#include "rows/fntab.h"
 
 /* Bytes. Shorter holes between functions are padding (as in pack_internal.h). */
 #define CODE_PADDING 16

@@ -3,8 +3,8 @@
 #ifndef SFBPF_READERS_EH_BRIEF_H
 #define SFBPF_READERS_EH_BRIEF_H
 
-#include "rows/brief.h"
 #include "readers/eh_frame.h"
+#include "rows/brief.h"
 
 struct eh_brief;
 

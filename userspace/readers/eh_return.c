@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "codewalk/code_op.h"
-#include "rows/fntab.h"
 #include "readers/eh_cfa.h"
+#include "rows/fntab.h"
 
 /* Bytes of call frame instructions: such functions save all registers. */
 #define INSNS_MIN 32

@@ -11,9 +11,9 @@
 #ifndef SFBPF_READERS_GO_ROWS_H
 #define SFBPF_READERS_GO_ROWS_H
 
+#include "border/sfbpf_shared.h"
 #include "elf/go_table.h"
 #include "rows/row.h"
-#include "border/sfbpf_shared.h"
 
 #define GO_RULES_MAX 12
 

@@ -5,8 +5,8 @@
  */
 #include <errno.h>
 
-#include "rows/pack_rule.h"
 #include "readers/go_switch_internal.h"
+#include "rows/pack_rule.h"
 
 /* The rest of a pattern is the number. Patterns have NUL bytes, hence sizeof. */
 #define NEXT(c, bytes, size, ret) go_code_next(c, bytes, sizeof(bytes) - 1, size, ret)

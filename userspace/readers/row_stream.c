@@ -7,11 +7,11 @@
 
 #include "readers/code_framed.h"
 #include "readers/code_inner.h"
-#include "readers/eh_return.h"
 #include "readers/eh_brief.h"
-#include "rows/fntab.h"
+#include "readers/eh_return.h"
 #include "readers/sframe_brief.h"
 #include "readers/trampoline.h"
+#include "rows/fntab.h"
 
 #define AHEAD 6 /* functions between a prefetch and its use */
 

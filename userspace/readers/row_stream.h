@@ -15,11 +15,11 @@
 
 #include "base/diag.h"
 #include "elf/elf_image.h"
-#include "rows/brief.h"
-#include "rows/row.h"
 #include "readers/eh_frame.h"
 #include "readers/go_rows.h"
 #include "readers/sframe.h"
+#include "rows/brief.h"
+#include "rows/row.h"
 
 /* A file with its tables open. */
 struct unwind_file {

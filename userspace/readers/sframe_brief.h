@@ -3,8 +3,8 @@
 #ifndef SFBPF_READERS_SFRAME_BRIEF_H
 #define SFBPF_READERS_SFRAME_BRIEF_H
 
-#include "rows/brief.h"
 #include "readers/sframe.h"
+#include "rows/brief.h"
 
 struct sframe_brief;
 

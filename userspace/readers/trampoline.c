@@ -10,8 +10,8 @@
 #include "elf/elf_dynamic.h"
 #include "elf/elf_dynsym.h"
 #include "elf/known_code.h"
-#include "rows/fntab.h"
 #include "readers/vdso_arm64.h"
+#include "rows/fntab.h"
 
 #define TEXT_MAX (512u << 20) /* bytes of a segment */
 

@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/exitcode.h"
-#include "report/stacks_io.h"
 #include "cli/tools.h"
+#include "report/stacks_io.h"
 
 static const struct option_spec options[] = {
 	VIEW_OPTIONS,

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/exitcode.h"
+#include "cli/tools.h"
 #include "report/report_code.h"
 #include "report/stacks_io.h"
-#include "cli/tools.h"
 
 static const struct option_spec options[] = {
 	VIEW_OPTIONS,

@@ -12,10 +12,10 @@
 #include "base/exitcode.h"
 #include "base/num.h"
 #include "base/result_file.h"
+#include "cli/terminal.h"
 #include "out/out_html.h"
 #include "out/out_stacks.h"
 #include "report/read_clickhouse.h"
-#include "cli/terminal.h"
 
 #define ROWS	 40
 #define TREE_MIN 1.0 /* percent */

@@ -3,8 +3,8 @@
 #ifndef SFBPF_REPORT_STACKS_IO_H
 #define SFBPF_REPORT_STACKS_IO_H
 
-#include "prof/read_stacks.h"
 #include "cli/options.h"
+#include "prof/read_stacks.h"
 #include "report/window_sum.h"
 
 struct view {

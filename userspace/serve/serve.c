@@ -12,15 +12,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/listen.h"
 #include "agent/agent_privs.h"
+#include "agent/listen.h"
 #include "base/clock.h"
 #include "base/exitcode.h"
 #include "base/num.h"
+#include "cli/tools.h"
 #include "report/read_clickhouse.h"
 #include "serve/serve_http.h"
 #include "serve/serve_pages.h"
-#include "cli/tools.h"
 #include "worker/jail_files.h"
 #include "worker/privs.h"
 

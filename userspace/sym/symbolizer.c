@@ -36,9 +36,9 @@
 #include "base/text.h"
 #include "base/vec.h"
 #include "elf/elf_image.h"
+#include "sym/symbolizer_internal.h"
 #include "symtab/elf_ids.h"
 #include "symtab/elf_symtab.h"
-#include "sym/symbolizer_internal.h"
 
 #define TABLES_MAX (32u << 20) /* bytes of symbol tables */
 /* entries; a full cache is emptied, which bounds memory in long runs */

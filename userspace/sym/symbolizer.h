@@ -27,11 +27,11 @@
 #include <stdint.h>
 
 #include "base/redact.h"
-#include "files/module.h"
 #include "debuginfo/debug_file.h"
-#include "symtab/elf_code.h"
+#include "files/module.h"
 #include "jit/jit_files.h"
 #include "languages/lang_codes.h"
+#include "symtab/elf_code.h"
 
 #define SYM_UNKNOWN  0u /* "[unknown]"; also the result when memory runs out */
 #define SYM_NO_STACK 1u /* "[no stack]", for samples without frames */

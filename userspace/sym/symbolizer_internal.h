@@ -8,8 +8,8 @@
 #include "base/strpool.h"
 #include "debuginfo/frame_debug.h"
 #include "jit/perf_map.h"
-#include "symtab/sym_names.h"
 #include "sym/symbolizer.h"
+#include "symtab/sym_names.h"
 #include "symtab/symtab.h"
 
 /*

@@ -8,8 +8,8 @@
 #include <errno.h>
 
 #include "codewalk/code_op.h"
-#include "symtab/elf_symtab_internal.h"
 #include "readers/row_stream.h"
+#include "symtab/elf_symtab_internal.h"
 
 #define WINDOW	    4096
 #define INSTRUCTION 16	       /* bytes, at most */

@@ -11,9 +11,9 @@
 #include "base/radix.h"
 #include "base/vec.h"
 #include "border/sfbpf_shared.h"
-#include "symtab/elf_symtab_internal.h"
 #include "readers/code_rows.h"
 #include "readers/row_stream.h"
+#include "symtab/elf_symtab_internal.h"
 
 #define TABLES_MAX (64u << 20) /* bytes of unwind tables to read */
 

@@ -9,8 +9,8 @@
 #ifndef SFBPF_TABLES_PACK_H
 #define SFBPF_TABLES_PACK_H
 
-#include "files/module.h"
 #include "border/sfbpf_shared.h"
+#include "files/module.h"
 #include "readers/row_stream.h"
 
 /* Space for tables: at most SF_CHUNK bytes, 16-byte aligned. NULL: full. *ret_loc is never 0. */

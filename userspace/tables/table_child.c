@@ -9,11 +9,11 @@
 #include "base/clock.h"
 #include "elf/elf_digest.h"
 #include "languages/lang.h"
-#include "rows/fntab.h"
 #include "readers/code_rows.h"
 #include "readers/code_starts.h"
 #include "readers/row_stream.h"
 #include "readers/stg_rows.h"
+#include "rows/fntab.h"
 #include "tables/table_entry.h"
 
 /*

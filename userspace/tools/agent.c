@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "agent/agent_privs.h"
 #include "agent/body.h"
 #include "agent/budget.h"
 #include "agent/clickhouse_receiver.h"
@@ -17,18 +18,17 @@
 #include "agent/metrics.h"
 #include "agent/notify.h"
 #include "agent/pace.h"
-#include "agent/agent_privs.h"
 #include "agent/receiver.h"
 #include "agent/sender.h"
 #include "agent/window_file.h"
 #include "base/clock.h"
 #include "base/container_name.h"
 #include "base/exitcode.h"
+#include "cli/tools.h"
 #include "kern/host_gaps.h"
 #include "tools/agent_offcpu.h"
 #include "tools/agent_options.h"
 #include "tools/session.h"
-#include "cli/tools.h"
 #include "worker/privs.h"
 
 /* The main thread uses a fraction of a percent of a CPU, as for the loader and record. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/command.h"
 #include "base/complain.h"
+#include "tools/command.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -17,13 +17,13 @@
 
 #include "base/exitcode.h"
 #include "base/num.h"
+#include "cli/options.h"
+#include "cli/tools.h"
 #include "kern/caps.h"
 #include "kern/host_gaps.h"
 #include "kern/perf_event.h"
 #include "kern/versions.h"
-#include "cli/options.h"
 #include "tools/selftest.h"
-#include "cli/tools.h"
 #include "worker/jail.h"
 
 #define KERNEL_MIN_MAJOR 6

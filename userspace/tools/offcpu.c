@@ -7,9 +7,9 @@
 
 #include "base/exitcode.h"
 #include "base/num.h"
+#include "cli/tools.h"
 #include "tools/offcpu_tables.h"
 #include "tools/run.h"
-#include "cli/tools.h"
 
 enum {
 	OPT_STATE = OPT_TOOL,

@@ -8,10 +8,10 @@
 
 #include <stdio.h>
 
+#include "cli/options.h"
 #include "out/out.h"
 #include "tools/blocks.h"
 #include "tools/command.h"
-#include "cli/options.h"
 #include "tools/progress.h"
 #include "tools/session.h"
 

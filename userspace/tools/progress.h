@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "prof/run_stats.h"
 #include "cli/options.h"
+#include "prof/run_stats.h"
 
 struct session;
 

@@ -6,10 +6,10 @@
 
 #include "base/exitcode.h"
 #include "base/num.h"
-#include "out/out.h"
-#include "tools/run.h"
 #include "cli/tools.h"
+#include "out/out.h"
 #include "tools/record_wall.h"
+#include "tools/run.h"
 
 static const struct option_spec options[] = {
 	ONESHOT_OPTIONS,

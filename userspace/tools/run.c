@@ -14,9 +14,9 @@
 #include "base/num.h"
 #include "base/result_file.h"
 #include "base/text.h"
+#include "cli/terminal.h"
 #include "debuginfo/debuginfod.h"
 #include "tools/command_files.h"
-#include "cli/terminal.h"
 #include "worker/privs.h"
 
 #define POLL_MS	      100

@@ -10,10 +10,10 @@
 #include "base/clock.h"
 #include "base/exitcode.h"
 #include "base/result_file.h"
+#include "cli/options.h"
 #include "kern/caps.h"
 #include "kern/host_gaps.h"
 #include "symtab/elf_child.h"
-#include "cli/options.h"
 
 #define RETIRED_MIN 1024
 #define CPUS_MS	    1000

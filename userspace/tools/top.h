@@ -6,8 +6,8 @@
 #include <limits.h>
 #include <stdio.h>
 
-#include "tools/blocks.h"
 #include "cli/options.h"
+#include "tools/blocks.h"
 #include "tools/session.h"
 #include "tui/live.h"
 #include "tui/ui.h"

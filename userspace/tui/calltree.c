@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/strpool.h"
 #include "base/slots.h"
+#include "base/strpool.h"
 #include "base/vec.h"
 
 #define NODES_MAX (1u << 18) /* 16 MB; windows of real programs have some ten thousand nodes */

@@ -15,17 +15,17 @@
 #include <stdint.h>
 
 #include "base/num.h"
+#include "prof/census.h"
 #include "prof/profile.h"
 #include "prof/run_stats.h"
+#include "prof/selection.h"
+#include "tui/annotate.h"
 #include "tui/blocked.h"
 #include "tui/calltree.h"
-#include "prof/census.h"
-#include "tui/annotate.h"
 #include "tui/cgroup_name.h"
 #include "tui/grid.h"
 #include "tui/keys.h"
 #include "tui/live.h"
-#include "prof/selection.h"
 #include "tui/wall.h"
 
 #define UI_DELAY_MIN (100 * NUM_MS)
