@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * The kernel types that sfbpf's BPF programs use, and no more. Every struct under the
- * preserve_access_index attribute is a CO-RE subset: only names matter, libbpf fills in the
- * running kernel's offsets. Kernels differ in places; those variants carry a ___suffix,
- * which CO-RE ignores when it looks for the type, and the kernel commit beside it.
+ * preserve_access_index attribute is a CO-RE subset: only names matter, libbpf fills in the running
+ * kernel's offsets. To use another field, add it by the kernel's name and type: its place and the
+ * fields around it do not matter. Kernels differ in places; those variants carry a ___suffix, which
+ * CO-RE ignores when it looks for the type, and the kernel commit beside it.
  */
 #ifndef __VMLINUX_H__
 #define __VMLINUX_H__
@@ -257,7 +258,9 @@ struct bpf_iter__task_vma {
 
 #pragma clang attribute pop
 
-/* include/linux/sched.h: threads of the kernel, of io_uring, and others of a process (vhost; 6.4) */
+/*
+ * include/linux/sched.h: threads of the kernel, of io_uring, and others of a process (vhost; 6.4)
+ */
 #define PF_KTHREAD 0x00200000
 #define PF_IO_WORKER 0x00000010
 #define PF_USER_WORKER 0x00004000

@@ -9,13 +9,15 @@
 #include "core/kload.bpf.h"
 
 /*
- * A match like fnmatch's: *, ? and plain bytes, over at most 15 bytes of comm. It backtracks to one
- * point, the last star. That point never goes back in the name, and at most 16 bytes are compared
- * from each of its 16 places, so with the pattern's 64 bytes 512 steps are enough.
+ * A match like fnmatch's: *, ? and plain bytes, over at most 15 bytes of comm. On a mismatch it
+ * goes back to the last star, which then takes one more byte. That happens at most 16 times, with
+ * at most 16 comparisons each. So with the pattern's 64 bytes 512 steps are enough.
  */
 struct glob {
 	char comm[SF_COMM];
-	u32 p, c, star, mark;
+	u32 p, c; /* the next byte of the pattern, and of comm */
+	u32 star; /* the byte of the pattern after the last star; 0: there was no star */
+	u32 mark; /* the byte of comm after what the last star takes */
 	u32 match;
 };
 
@@ -90,7 +92,10 @@ static __always_inline bool in_cgroup(u64 task)
 	return KLOAD(KLOAD(at, struct cgroup, kn), struct kernfs_node, id) == cfg_cgroup;
 }
 
-/* Whether a task, which need not be the current one, passes all filters. */
+/*
+ * Whether a task passes all filters. It need not be the current one: the off-CPU programs ask for
+ * tasks that wait.
+ */
 static __always_inline bool task_wanted(u64 task, u32 pid, u32 tid)
 {
 	if (!pid_wanted(pid) || !tid_wanted(tid))

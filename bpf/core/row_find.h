@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * Finds the row that covers a file offset of a module. Plain, bounded memory reads, no helper
- * calls. Compiled for BPF and for the host (tests). The including file defines
+ * Finds the row that covers a file offset of a module. Reads are plain and bounded; only sf_chunk
+ * may call helpers. Compiled for BPF and for the host (tests). The including file defines
  *
  *   static const unsigned char *sf_chunk(sf_u32 id);   SF_CHUNK readable bytes, or NULL
  */
@@ -11,7 +11,7 @@
 #include "core/bounds.h"
 #include "border/sfbpf_shared.h"
 
-/* Locations of a module's tables, copied from struct sf_module. */
+/* Where a module's tables are, their sizes and the module's flags: copied from struct sf_module. */
 struct sf_tables {
 	sf_u32 first_page, npages, dir, rules, nrules, flags;
 };
@@ -25,8 +25,8 @@ struct sf_tables {
  *
  * Invariant of the search: rows below lo start at or before `low`, rows from hi on start after it.
  * It holds at the beginning because the index is a lower bound per 256 bytes. At most 256 rows lie
- * between, so 9 halvings are enough. Row lo - 1 then covers `low`; it exists because the first row
- * of a page has offset 0.
+ * between, so 9 halvings are enough. Row lo - 1 then covers `low`. It exists, as the first row of a
+ * page has offset 0, unless the tables are damaged.
  */
 static __attribute__((always_inline)) inline sf_u32 row_find(const struct sf_tables *t,
 							     sf_u64 offset)

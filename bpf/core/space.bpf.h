@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * When a cached mapping is valid: nothing in its address space has changed since (mm_exact), or the
- * mapping itself has not changed (vma_same).
+ * When a cached mapping is valid: nothing in its address space has changed since the mapping was
+ * cached (mm_exact), or the mapping itself has not changed (vma_same).
  */
 #ifndef SFBPF_SPACE_BPF_H
 #define SFBPF_SPACE_BPF_H
@@ -33,8 +33,8 @@ static __always_inline bool mm_seq(u64 mm, u32 *ret_seq)
 }
 
 /*
- * Whether the mappings of an address space are unchanged as long as its id and *ret_seq are
- * unchanged. mm_lock_seq is odd while the write lock is held (6.14 and later).
+ * True if an unchanged id and *ret_seq prove that no mapping of the address space has changed.
+ * mm_lock_seq is odd while the write lock is held (6.14 and later).
  */
 static __always_inline bool mm_exact(u64 mm, u64 id, u32 *ret_seq)
 {
@@ -69,8 +69,8 @@ static __always_inline bool vma_has_seq(void)
  * that was not being written when it was noted, and still has the same vm_lock_seq, has not been
  * written since. A removed VMA has a greater number from then on, while it waits to be freed and
  * afterwards. A new object in the same memory starts with -1, which is never noted. When it is
- * inserted, it gets a greater number or belongs to another mm. (s->mm is still the same mm_struct:
- * sf_space.ctx_id.) The numbers wrap around after 2^31 changes.
+ * inserted, it gets a greater number or belongs to another mm. (sf_space.ctx_id
+ * makes sure that s->mm is the mm_struct of before.) The numbers wrap around after 2^31 changes.
  *
  * The VMA was not being written when it was noted, because vm_lock_seq is read first, and then
  * mm_lock_seq, which must differ from it and must be the one from before the VMA was looked up. The

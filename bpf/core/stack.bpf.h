@@ -13,8 +13,8 @@ _Static_assert(__builtin_offsetof(struct sf_scratch, regs) == 0,
 	       "sf_regs is the head of sf_scratch");
 
 /*
- * Refills the window from addr, never past the end of its page, so the read fails only if the
- * wanted word is not resident. A word across two pages is read alone. A larger window would cost
+ * Refills the window from addr, up to the end of its page, so the read fails only if the wanted
+ * word is not resident. A word across two pages is read alone. A larger window would cost
  * more: each line that is read but not used is a cache miss.
  */
 static __noinline int window_fill(struct sf_scratch *s, u64 addr)
@@ -50,12 +50,12 @@ static __always_inline void note_word(struct sf_scratch *s, u64 addr, u64 val)
 	FOLD(s->log_hash, val, FOLD_MUL1);
 }
 
-#define LOG_FP_FIRST 1 /* log_fp: of the innermost frame */
-#define LOG_FP_NOTED 2
+#define LOG_FP_FIRST 1 /* log_fp: the frame pointer is the one that the walk began with */
+#define LOG_FP_NOTED 2 /* log_fp: the frame pointer was noted */
 
 /*
- * Notes the frame pointer when it is used. Noting it earlier is not needed: most code keeps other
- * values in that register.
+ * Notes the frame pointer when it is used. Before that it mostly holds another value, which would
+ * make equal stacks differ.
  */
 static __always_inline void note_fp(struct sf_scratch *s)
 {
@@ -87,8 +87,8 @@ static __always_inline int sf_read_user(struct sf_regs *r, u64 addr, u64 *val)
 }
 
 /*
- * Reads both words of a frame with one check of the window: the FP slot is at most 248 bytes below
- * the CFA.
+ * Reads the saved frame pointer and the return address with one check of the window: the saved
+ * frame pointer is at most 248 bytes below the CFA.
  */
 static __always_inline int read_frame(struct sf_regs *r, u64 cfa, u32 slot, u64 *fp, u64 *ra)
 {
@@ -134,8 +134,8 @@ static __always_inline int sf_read_user_regs(u64 addr, u64 *dst)
 }
 
 /*
- * Whether its step depends only on sp, fp and noted words. The steps of signal frames and of clone
- * do not.
+ * Whether the rule's step depends only on sp, fp and noted words. The steps of signal frames and of
+ * the child's side of clone() depend on more.
  */
 static __always_inline bool rule_noted(const struct sf_rule *rule)
 {

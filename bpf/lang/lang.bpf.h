@@ -4,8 +4,9 @@
  *
  * A frame whose pc lies in the evaluation loop of a runtime (lang_see) stands for frames of its
  * language. Once the native step has found the loop's CFA, lang_next takes the following rounds of
- * the walk: one for each frame of this activation. Then native unwinding goes on. What cannot be
- * read costs frames of the language only; the loop is then shown as the native frame that it is.
+ * the walk: each records the next frames of this activation. Then native unwinding goes on. If a
+ * frame cannot be read, only frames of the language are lost, and the loop is shown as a native
+ * frame.
  *
  *   LANG_NATIVE --lang_see: a loop--> LANG_LOOP --step--> LANG_INSIDE --lang_end--> LANG_NATIVE
  *
@@ -21,11 +22,20 @@
  *                 left     whether frames of the language are left
  *   LANG_STARTS   starts   whether a file with SF_MODULE_STARTS has the first frame of this stack
  *   LANG_GLUES    glues    whether code without a row that calls the loop is the runtime's own
- *   LANG_MISSED   missed   the walk met no frame of any language, but a runtime, or it broke off
+ *   LANG_MISSED   missed   no frame of any language was met, although a runtime was, or the walk
+ *                          broke off
  *   LANG_FINISH   finish   the walk is over: the frames that are left
  *
- * All state is in the scratch (struct sf_lang_walk). step and finish may be global functions: each
- * has its part of the BPF stack while it runs, as unwind_next and unwind_user call them directly.
+ * later comes with LANG_UNROWED, left with LANG_STEP.
+ *
+ * step is called with sf_scratch.lang_at LANG_LOOP first: vma_last is the loop's mapping, regs.sp
+ * the loop's CFA, lang.first the index of the loop's frame. It sets lang_at to LANG_NATIVE. If
+ * there are frames, it keeps the loop's frame in lang.word, cuts the stack there (n = lang.first),
+ * and sets lang_at to LANG_INSIDE: it is called again until it returns lang_done(). Which frames
+ * belong to an activation says a mark in the frame, or its address (python_in_loop).
+ *
+ * All state is in the scratch (struct sf_lang_walk). unwind_next and unwind_user call step and
+ * finish directly, so that only one of these functions is on the BPF stack at a time.
  */
 #ifndef SFBPF_LANG_BPF_H
 #define SFBPF_LANG_BPF_H
@@ -57,7 +67,7 @@ static __always_inline bool lang_starts(const struct sf_lang_walk *w)
 
 /*
  * Notes a frame, before it is recorded, if its pc lies in the evaluation loop of a runtime. Returns
- * 1 if it is the first frame of its stack. Global, as only such files need it.
+ * 1 if it is the first frame of its stack. A global function, as most files do not need it.
  */
 __noinline int lang_see(u32 slot, u32 found, u64 offset)
 {

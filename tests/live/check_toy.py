@@ -42,7 +42,7 @@ def build():
         shutil.copy(path, os.path.join(TREE, os.path.relpath(path, h.TOP)))
     for name in ("bpf", "userspace"):
         shutil.copytree(os.path.join(TOY, name), os.path.join(TREE, name), dirs_exist_ok=True)
-    add_row(os.path.join(TREE, "bpf", "languages.def"))
+    add_row(os.path.join(TREE, "bpf", "border", "languages.def"))
     flags = ["CFLAGS=-O1", "AGENT=", "SERVE=", "OUTPUT=build"]
     out = subprocess.run(["make", "-s", "-j2", "-C", TREE, "build/sfbpf"] + flags, text=True,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)

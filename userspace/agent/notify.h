@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 void notify_setup(void);	/* reads the environment; call it before privileges are dropped */
-void notify(const char *state); /* "READY=1" */
-/* Sends WATCHDOG=1 at half of the interval that systemd set */
+void notify(const char *state); /* sends a state, such as "READY=1" */
+/* Call it often: sends WATCHDOG=1 if half of the interval that systemd set has passed. */
 void notify_alive(void);
 
 #endif

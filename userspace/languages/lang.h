@@ -35,7 +35,7 @@ bool lang_describe(const struct elf_image *img, const struct lang_functions *fun
 bool lang_starts_stacks(const struct elf_image *img);
 /* Whether BPF can rely on a description that an untrusted process made. */
 bool lang_sound(const struct sf_lang *l);
-/* "python"; "?": out of range */
+/* "python"; "?": none, or out of range */
 const char *lang_name(uint32_t language);
 /* profile.frame.type of OpenTelemetry: "cpython" */
 const char *lang_frame_type(uint32_t language);

@@ -269,18 +269,29 @@ static void draw_trust(const struct ui *ui, struct grid *g, const struct layout 
 
 /* ---- Tabs, zoom path and state ---- */
 
+/* Whether the tabs of all views fit with their names and this many characters around each name. */
+static bool tabs_fit(const struct ui *ui, size_t around)
+{
+	size_t n = 0;
+
+	for (int v = 0; v < VIEW_MAX; v++)
+		n += around + strlen(view_at((enum view)v)->title);
+	return n <= (size_t)ui->w;
+}
+
 /*
  * Formats the tab of a view that starts at column x. Returns its end. Narrow screens show the name
  * of the current view only, and the numbers of the others.
  */
 static int tab(const struct ui *ui, enum view view, int x, char *dst, size_t cap)
 {
-	if (ui->w < 80 && view != ui->view)
+	const bool names = tabs_fit(ui, strlen("1  ")), blanks = tabs_fit(ui, strlen(" 1  "));
+
+	if (!names && view != ui->view)
 		snprintf(dst, cap, " %d ", view + 1);
-	else if (ui->w >= 80 && ui->w < 90) /* no room for blanks */
-		snprintf(dst, cap, "%d %s ", view + 1, view_at(view)->title);
 	else
-		snprintf(dst, cap, " %d %s ", view + 1, view_at(view)->title);
+		snprintf(dst, cap, "%s%d %s ", names && !blanks ? "" : " ", view + 1,
+			 view_at(view)->title);
 	return x + (int)strlen(dst);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tui/view.h"
 
+_Static_assert(VIEW_MAX <= 9, "views have the keys 1 to 9");
+
 const struct view_spec *view_at(enum view view)
 {
 	static const struct view_spec *const views[VIEW_MAX] = {

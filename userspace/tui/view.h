@@ -36,12 +36,19 @@ enum { VIEW_FINDS_PROCESS = 1, VIEW_FINDS_FUNCTION = 2, VIEW_FINDS_MODULE = 4 };
 struct view_spec {
 	const char *title; /* title of the tab */
 	enum view_time time;
-	unsigned int finds;	     /* VIEW_FINDS_...: what the filter matches */
-	unsigned int census;	     /* CENSUS_...: the tables needed for the rows */
-	enum calltree_order order;   /* trees and pictures */
-	int (*count)(struct ui *ui); /* counts a new window; NULL: the census is enough */
-	int (*rows)(struct ui *ui);  /* adds to ui->rows. 0 or -ENOMEM */
-	/* Where the Enter key leads */
+	/*
+	 * VIEW_FINDS_...: what the filter matches in trees, and in stacks that are written; rows()
+	 * of lists filters by itself
+	 */
+	unsigned int finds;
+	unsigned int census;	   /* CENSUS_...: the tables needed for the rows */
+	enum calltree_order order; /* trees and pictures */
+	/*
+	 * Counts in a new window what the census does not, before the census is made. NULL: nothing
+	 */
+	int (*count)(struct ui *ui);
+	int (*rows)(struct ui *ui); /* adds to ui->rows. 0 or -ENOMEM */
+	/* Where the Enter key leads; every view has one, and sets to->refused if that is nowhere */
 	void (*zoom)(const struct ui *ui, const struct ui_row *row, struct zoom_path *to);
 	/* A row's name, for F3. May be in dst. NULL: the name of the row's symbol */
 	const char *(*name)(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap);

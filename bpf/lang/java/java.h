@@ -83,7 +83,7 @@ struct sf_java_walk {
 /* A walk's state */
 struct sf_java_begin {
 	sf_u64 name;  /* the name of the blobs whose kind is known */
-	sf_u64 file;  /* the address that sf_lang_walk.file_at was asked for; 0: none yet */
+	sf_u64 file;  /* the address whose file was asked for; 0: none yet */
 	sf_u64 chunk; /* the chunk whose frames sf_scratch.regs are in; 0: the stack's */
 	sf_u32 state; /* JAVA_UNKNOWN, JAVA_NONE, JAVA_KNOWN */
 };

@@ -5,13 +5,13 @@
  * A virtual thread that pauses has its frames in an object, a StackChunk. When it goes on, HotSpot
  * copies the innermost frames to the stack of a carrier thread. Their return address is then in a
  * stub, the return barrier, and the others remain in the chunk until the thread returns to them.
- * Frames in a chunk are those of the stack, but a saved frame pointer, and an interpreted frame's
- * sp of its caller, are distances in words from where they are saved.
+ * Frames in a chunk have the layout of frames on the stack, with one difference: a saved frame
+ * pointer, and the sp of an interpreted frame's caller, are stored as distances in words.
  *
- * The frame of Continuation.enterSpecial follows those on the stack. It has a ContinuationEntry,
- * which leads to the Continuation, and that to its newest chunk. The offsets of the fields of these
- * objects are in their classes' descriptions of fields (FieldInfo), and are read once for an
- * address space.
+ * The frame of Continuation.enterSpecial follows the frames on the stack. It has a
+ * ContinuationEntry, which leads to the Continuation. The Continuation leads to its newest chunk.
+ * The offsets of the fields of these objects are in their classes' descriptions of fields
+ * (FieldInfo), and are read once for an address space.
  */
 #ifndef SFBPF_LANG_JAVA_CHUNK_BPF_H
 #define SFBPF_LANG_JAVA_CHUNK_BPF_H
@@ -33,7 +33,7 @@
 enum { CLASS_NARROW, CLASS_COMPACT, CLASS_WHOLE, CLASS_FORMS };
 enum { OOP_NARROW, OOP_WHOLE, OOP_COLOURED };
 
-/* Flags of a field that numbers of its description depend on */
+/* Flags of a field: for each that is set, one more number follows in its description */
 #define JAVA_FIELD_INITIAL   (1 << 0)
 #define JAVA_FIELD_GENERIC   (1 << 2)
 #define JAVA_FIELD_CONTENDED (1 << 4)
@@ -52,8 +52,8 @@ static __always_inline u64 java_class(const struct sf_runtime *rt, u64 object, u
 }
 
 /*
- * The object that a field has; 0: none. OOP_COLOURED: of ZGC. On x86-64, one of the bits 12 to 15
- * is set and the address begins above it.
+ * The object that a field has; 0: none. OOP_COLOURED is a pointer of ZGC: on x86-64, one of the
+ * bits 12 to 15 is set, and the address begins above that bit.
  */
 static __always_inline u64 java_oop(const struct sf_runtime *rt, u64 field)
 {
@@ -215,7 +215,7 @@ static __always_inline void java_learn(struct sf_scratch *s, u32 slot)
 	bpf_loop(2 * 2 * CLASS_FORMS, java_try, &slot, 0);
 	if (!rt->tail || user_u64(j->entry + rt->entry_object, &object))
 		return;
-	/* One of these neighbours is between two words, if they have 4 bytes. */
+	/* If references have 4 bytes, one of these neighbours is not aligned to 8. */
 	rt->oop_form = (rt->tail | rt->child | rt->chunk_parent) & 7 ? OOP_NARROW : OOP_WHOLE;
 	if (java_layout(s, slot, d, object + rt->tail) || rt->oop_form == OOP_NARROW)
 		return;
@@ -224,8 +224,8 @@ static __always_inline void java_learn(struct sf_scratch *s, u32 slot)
 }
 
 /*
- * Goes on in the chunk, or in one of those before it. 0; 1: none has frames; -1: not readable. Not
- * inlined: java_learn calls deep functions, and the caller's part of the BPF stack adds to theirs.
+ * Goes on in the chunk, or in a chunk before it. 0; 1: none has frames; -1: not readable. Not
+ * inlined: its variables would be in java_chunk's part of the BPF stack while java_learn runs.
  */
 static __noinline int java_chunk_enter(struct sf_scratch *s, u64 chunk)
 {
@@ -271,7 +271,7 @@ static __always_inline u64 java_chunk_sender(const struct sf_java_walk *j, u64 f
 	return fp + 8 * locals + 8 >= j->chunk_end ? j->chunk_end : fp + 8 * sp;
 }
 
-/* Frames are missing here. Always 0. */
+/* Records a frame without a name where frames are missing. Always 0. */
 static __always_inline int java_unknown(struct sf_scratch *s)
 {
 	s->lang.stop = SF_STOP_LANG_ANCHOR;

@@ -25,17 +25,17 @@ struct sf_javascript {
 	sf_u16 code_size, code_flags, code_deopt, code_positions;
 	sf_u16 deopt_literals, deopt_inlining;
 	sf_u16 kind_baseline; /* CodeKind: optimised code has a higher one */
-	sf_u16 kind_fields; /* FunctionKind: initialises fields; next: classes; 0: V8 names them */
+	sf_u16 kind_fields;   /* FunctionKind of initialisers; +1: of classes; 0: V8 has names */
 	/* BytecodeArray: its type (0: not known), its first bytecode, its table of positions */
 	sf_u16 type_bytecode, bytecode_start, bytecode_positions;
-	sf_u8 bytecodes[256]; /* an opcode's bytes of operands | those that prefixes widen << 4 */
+	sf_u8 bytecodes[256]; /* each opcode's bytes of operands (bits 0-3), wide ones (4-7) */
 };
 
 #define SF_JS_SCRIPTS 1024 /* a power of two */
 #define SF_JS_PIECE   4096 /* characters */
 #define SF_JS_PIECES  256  /* a power of two */
 #define SF_JS_PLACES  32   /* SF_PC_FRAMES */
-#define SF_JS_RESTS   4	   /* strings that follow parts of one; a power of two */
+#define SF_JS_RESTS   4	   /* strings that are still to be read; a power of two */
 
 /* How many lines end in the first pieces of a script's text. */
 struct sf_js_script {
@@ -76,22 +76,22 @@ struct sf_javascript_walk {
 	sf_u32 owed;
 	sf_u64 stream, stream_space, seek, code;
 	sf_u64 own; /* the function that has the frame */
-	/* Its BytecodeArray, 0: it is not interpreted; the address of the bytecode, or the pc */
+	/* BytecodeArray of `own`, 0: not interpreted; the address of the bytecode, or the pc */
 	sf_u64 array, at;
 	/* Tables of the Code, and how many elements they have; left: bytes */
 	sf_u64 table, literals, inlined;
 	sf_u32 left, nliterals, ninlined;
-	/* A table in hand: its kind; the number, its bits so far, whether it ends a pair */
+	/* A table in hand: its kind; bits of `number` so far; whether `number` ends a pair */
 	sf_u32 reading;
 	sf_u32 shift;
 	sf_u32 second;
 	/* Bytecode: the wanted one; bytes left of operands; how much wider the next are */
 	sf_u32 nth, operands, wider;
-	/* js_word: how many functions of sf_lang_walk.pc it has to be called for, and was */
+	/* How many functions of sf_lang_walk.pc need js_word(), and how many have had it */
 	sf_u32 words, made;
 	sf_u64 number, offset, target, position;
 	sf_u64 placed; /* the offset that the position was written for */
-	/* js_jump: the target; whether j->at is in a call; whether only registers were restored */
+	/* js_jump: the target; whether `at` is in a call; whether only registers were restored */
 	sf_u64 on;
 	sf_u32 called, restores;
 	sf_u32 places[SF_JS_PLACES]; /* source positions of the functions in sf_lang_walk.pc */

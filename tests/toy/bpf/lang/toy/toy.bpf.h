@@ -3,12 +3,13 @@
 #ifndef SFBPF_LANG_TOY_BPF_H
 #define SFBPF_LANG_TOY_BPF_H
 
-#include "lang/code.bpf.h"
+#include "core/fold.bpf.h"
 #include "core/memory.bpf.h"
 #include "core/space.bpf.h"
+#include "lang/code.bpf.h"
 
 #define TOY_NAME 24 /* bytes of the names of a function and of its file */
-#define TOY_CODE 56 /* their lengths, in two bytes of eight, and they */
+#define TOY_CODE 56 /* both lengths, in two bytes of eight, and both names */
 
 /* A code_describe. */
 __noinline int toy_describe(u32 slot, u32 id)
@@ -21,8 +22,9 @@ __noinline int toy_describe(u32 slot, u32 id)
 	rec = &s->lang.rec;
 	__builtin_memcpy(rec->name, s->lang.object + 8, TOY_NAME);
 	__builtin_memcpy(rec->file, s->lang.object + 8 + TOY_NAME, TOY_NAME);
-	rec->name_len = s->lang.object[0];
-	rec->file_len = s->lang.object[1];
+	/* The program wrote the lengths, so they may be wrong. */
+	rec->name_len = s->lang.object[0] < TOY_NAME ? s->lang.object[0] : TOY_NAME;
+	rec->file_len = s->lang.object[1] < TOY_NAME ? s->lang.object[1] : TOY_NAME;
 	rec->name_unit = rec->file_unit = SF_CODE_UTF8;
 	rec->first_line = rec->lines_len = 0;
 	return code_send(s, id);
@@ -45,7 +47,7 @@ static __always_inline void toy_begin(struct sf_scratch *s, const struct sf_lang
 	}
 }
 
-/* Records the next frame. 0 or -1. */
+/* Records the next frame. SF_STEP_GO or a stop. */
 static __always_inline int toy_frame(struct sf_scratch *s, u32 slot)
 {
 	struct sf_lang_walk *w = &s->lang;
@@ -53,14 +55,16 @@ static __always_inline int toy_frame(struct sf_scratch *s, u32 slot)
 
 	if (copy_user(t->head, sizeof(t->head), t->frame) ||
 	    copy_user(w->object, TOY_CODE, t->head[1]))
-		return -1;
+		return SF_STOP_LANG_FAULT;
 	w->code = t->head[1];
-	w->cookie = *(u64 *)(w->object + 8) ^ *(u64 *)(w->object + 8 + TOY_NAME);
-	w->id = 0;
+	w->cookie = 0;
+	for (u32 i = 8; i < TOY_CODE; i += 8)
+		FOLD(w->cookie, *(u64 *)(w->object + i), FOLD_MUL1);
+	w->id = 0; /* none is known for this code object yet */
 	if (!frame_push(s, lang_word(s, slot, SF_LANG_TOY, toy_describe, (u32)t->head[2])))
-		return -1;
+		return SF_STOP_DEPTH;
 	t->frame = t->head[0];
-	return 0;
+	return SF_STEP_GO;
 }
 
 __noinline int toy_step(u32 slot)
@@ -69,6 +73,7 @@ __noinline int toy_step(u32 slot)
 	const struct sf_lang *d;
 	struct sf_vma *v;
 	u32 first;
+	int stop;
 
 	if (!s)
 		return SF_STOP_NO_ROW;
@@ -86,8 +91,11 @@ __noinline int toy_step(u32 slot)
 		s->n = first;
 		s->lang_at = LANG_INSIDE;
 	}
-	if (!s->lang.toy.frame || toy_frame(s, slot)) {
-		s->lang.stop = SF_STOP_LANG_FAULT;
+	stop = s->lang.toy.frame ? toy_frame(s, slot) : SF_STOP_LANG_FAULT;
+	if (stop == SF_STOP_DEPTH)
+		return stop;
+	if (stop != SF_STEP_GO) {
+		s->lang.stop = stop;
 		s->lang.toy.frame = 0;
 		return lang_done(s);
 	}
