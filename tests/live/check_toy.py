@@ -43,7 +43,7 @@ def build():
     for name in ("bpf", "userspace"):
         shutil.copytree(os.path.join(TOY, name), os.path.join(TREE, name), dirs_exist_ok=True)
     add_row(os.path.join(TREE, "bpf", "border", "languages.def"))
-    flags = ["CFLAGS=-O1", "AGENT=", "SERVE=", "OUTPUT=build"]
+    flags = ["CFLAGS=-O0", "AGENT=", "SERVE=", "OUTPUT=build"]
     out = subprocess.run(["make", "-s", "-j2", "-C", TREE, "build/sfbpf"] + flags, text=True,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if out.returncode:

@@ -3,6 +3,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -33,6 +34,23 @@ static void take_listed(void *ctx, const void *record)
 }
 
 /*
+ * Attaches an iterator to the mappings of one process; pid 0: of all. The members of the options are
+ * set one by one: libbpf refuses options whose padding is not zero, and an initializer that names
+ * all members may leave it as it was.
+ */
+static struct bpf_link *attach_iterator(struct bpf_program *program, uint32_t pid)
+{
+	union bpf_iter_link_info info = { .task = { .pid = pid } };
+	struct bpf_iter_attach_opts opts;
+
+	memset(&opts, 0, sizeof(opts));
+	opts.sz = sizeof(opts);
+	opts.link_info = &info;
+	opts.link_info_len = sizeof(info);
+	return bpf_program__attach_iter(program, pid ? &opts : NULL);
+}
+
+/*
  * Passes every file that a process has mapped executable, and that is new, to take(). Returns their
  * number. pid 0: all processes. If the list ends early, the missing files are loaded when they are
  * sampled.
@@ -40,10 +58,7 @@ static void take_listed(void *ctx, const void *record)
 static int list_mapped(struct collector *c, uint32_t pid,
 		       int (*take)(struct loader *l, const struct sf_need *need))
 {
-	union bpf_iter_link_info info = { .task = { .pid = pid } };
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
-	struct bpf_link *link = bpf_program__attach_iter(c->skel->progs.mapped_files,
-							 pid ? &opts : NULL);
+	struct bpf_link *link = attach_iterator(c->skel->progs.mapped_files, pid);
 	struct listing listing = { .loader = c->loader, .take = take };
 	int fd;
 
@@ -87,9 +102,7 @@ void collector_look(struct collector *c, uint32_t pid)
 int collector_opened_file(void *ctx, pid_t pid)
 {
 	struct collector *c = ctx;
-	union bpf_iter_link_info info = { .task = { .pid = (uint32_t)pid } };
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
-	struct bpf_link *link = bpf_program__attach_iter(c->skel->progs.opened_file, &opts);
+	struct bpf_link *link = attach_iterator(c->skel->progs.opened_file, (uint32_t)pid);
 	int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -errno;
 
 	bpf_link__destroy(link);
@@ -100,9 +113,7 @@ int collector_opened_file(void *ctx, pid_t pid)
 long collector_list_unmapped(void *ctx, uint32_t *ids, size_t cap)
 {
 	struct collector *c = ctx;
-	union bpf_iter_link_info info = { .task = { .pid = (uint32_t)getpid() } };
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
-	struct bpf_link *link = bpf_program__attach_iter(c->skel->progs.unmapped_files, &opts);
+	struct bpf_link *link = attach_iterator(c->skel->progs.unmapped_files, (uint32_t)getpid());
 	size_t have = 0;
 	ssize_t got;
 	int fd;
