@@ -15,7 +15,7 @@
 
 #include "rows/fntab.h"
 #include "tables/pack.h"
-#include "tables/table_child.h"
+#include "tables/table_worker.h"
 
 #ifdef HAVE_LIBDW
 #include <elfutils/libdw.h>
@@ -143,8 +143,8 @@ static struct worker_totals totals;
 
 static void child_main(int sock, int mem)
 {
-	table_child_run(sock, mem,
-			(struct jail_reader){ .memory = 1ull << 30, .output = 1ull << 28 });
+	table_worker_run(sock, mem,
+			 (struct jail_reader){ .memory = 1ull << 30, .output = 1ull << 28 });
 }
 
 static bool child_begin(void)
@@ -173,7 +173,7 @@ static void child_once(int fd, double *ret_ms)
 		err = worker_wait(&worker, &a, sizeof(a), sizeof(a), NULL);
 	chunks_reset();
 	if (!err && !a.err)
-		err = table_child_read(&worker, &a, UINT64_MAX, &space, &packed);
+		err = table_worker_read(&worker, &a, UINT64_MAX, &space, &packed);
 	*ret_ms = packed.rows ? cpu_ms() - start + (double)totals.cpu_ns / 1e6 - spent : 0;
 	free(packed.ranges);
 }
@@ -268,7 +268,7 @@ int main(int argc, char **argv)
 #ifdef HAVE_LIBDW
 	elf_version(EV_CURRENT);
 #endif
-	table_child_keep_memory();
+	table_worker_keep_memory();
 	if (!child_begin()) {
 		fputs("convert: a child cannot be started\n", stderr);
 		return 1;

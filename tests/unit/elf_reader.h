@@ -11,8 +11,8 @@
 
 #include "jit/perf_map.h"
 #include "paths/path_opener.h"
-#include "symtab/elf_child.h"
 #include "symtab/elf_reader.h"
+#include "symtab/elf_worker.h"
 #include "test.h"
 #include "worker/privs.h"
 

@@ -226,7 +226,7 @@ static inline void set_module(struct module *m, const char *path, enum file_stat
 static inline void set_up(struct fixture *f, int w, int h)
 {
 	memset(f, 0, sizeof(*f));
-	f->reader = open_reader(elf_child_main);
+	f->reader = open_reader(elf_worker_main);
 	f->modules = modules_new();
 	f->symbols = symbolizer_new(f->modules);
 	symbolizer_set_kernel_names(f->symbols, kernel_name, NULL);

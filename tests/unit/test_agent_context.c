@@ -203,7 +203,7 @@ static const char *asked(struct contexts *c, uint64_t second)
 
 TEST(context_of_process)
 {
-	struct test_paths t = open_paths(path_child_main);
+	struct test_paths t = open_paths(path_worker_main);
 	struct contexts *c = contexts_new(t.o, NULL);
 	struct published *p = map_context();
 
@@ -252,7 +252,7 @@ TEST(context_of_process)
 TEST(context_none)
 {
 	static const int minutes[] = { 1, 2, 4, 8, 8 };
-	struct test_paths t = open_paths(path_child_main);
+	struct test_paths t = open_paths(path_worker_main);
 	struct contexts *c = contexts_new(t.o, NULL);
 	struct published *p;
 	uint64_t second = 1000;
@@ -276,7 +276,7 @@ TEST(context_none)
 
 TEST(context_forgotten)
 {
-	struct test_paths t = open_paths(path_child_main);
+	struct test_paths t = open_paths(path_worker_main);
 	struct contexts *c = contexts_new(t.o, NULL);
 	struct published *p = map_context();
 
@@ -358,7 +358,7 @@ static const char *service_of(struct contexts *c, pid_t pid)
 TEST(context_turns)
 {
 	enum { MANY = 30, SPENDER = 60500, OTHER = SPENDER + 255 * 64 };
-	struct test_paths t = open_paths(path_child_main);
+	struct test_paths t = open_paths(path_worker_main);
 	struct contexts *c = contexts_new(t.o, NULL);
 	struct published *p = map_context();
 	pid_t spender[MANY], other;
@@ -392,7 +392,7 @@ TEST(context_turns)
 /* One who waits for time is asked once, however long he waits. */
 TEST(context_asked_once)
 {
-	struct test_paths t = open_paths(path_child_main);
+	struct test_paths t = open_paths(path_worker_main);
 	struct contexts *c = contexts_new(t.o, NULL);
 	struct published *p = map_context();
 
@@ -412,7 +412,7 @@ TEST(context_asked_once)
 /* Processes that ended take no places, also while others wait to be asked. */
 TEST(context_room)
 {
-	struct test_paths t = open_paths(path_child_main);
+	struct test_paths t = open_paths(path_worker_main);
 	struct contexts *c = contexts_new(t.o, NULL);
 	struct published *p = map_context();
 	pid_t waits;
@@ -458,7 +458,7 @@ static uint64_t samples_of(const struct window *w, const char *service)
 TEST(context_names_target)
 {
 	struct sf_sample rec = { .type = SF_REC_SAMPLE, .comm = "app", .weight = 1 };
-	struct test_paths t = open_paths(path_child_main);
+	struct test_paths t = open_paths(path_worker_main);
 	struct targets *targets = targets_new("dflt", NULL);
 	struct contexts *c = contexts_new(t.o, NULL);
 	struct published *p = map_context();

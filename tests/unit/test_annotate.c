@@ -71,7 +71,7 @@ TEST(file_limits)
 
 	if (!can_decode())
 		SKIP("no disassembler");
-	reader = open_reader(elf_child_main);
+	reader = open_reader(elf_worker_main);
 	EXPECT_EQ(elf_reader_code(reader.r, fd, &what, &v, &n), -ENOENT);
 	what.off = ~0ull - 4;
 	EXPECT_EQ(elf_reader_code(reader.r, fd, &what, &v, &n), -ENOENT);

@@ -58,8 +58,8 @@ static struct debug_fetch fetch; /* of name_with's questions */
 static const char *name_with(const char *file, const char *path, uint32_t pid, uint64_t vaddr)
 {
 	static char buf[SYMTAB_NAME_MAX];
-	struct test_reader reader = open_reader(elf_child_main);
-	struct test_paths paths = open_paths(path_child_main);
+	struct test_reader reader = open_reader(elf_worker_main);
+	struct test_paths paths = open_paths(path_worker_main);
 	struct debug_file debug = { .fd = -1 };
 	struct stripped s = { .fd = -1 };
 	struct symtab *t = NULL;
@@ -191,7 +191,7 @@ TEST_IN_DIR(debug_build_id_in_other_root)
 /* How often what lib.so says of its functions is less than there should be. */
 static uint64_t cut_names(void)
 {
-	struct test_reader reader = open_reader(elf_child_main);
+	struct test_reader reader = open_reader(elf_worker_main);
 	int fd = open(in_dir("lib.so"), O_RDONLY | O_CLOEXEC);
 	struct worker_totals totals;
 	struct symtab *t = NULL;

@@ -447,8 +447,8 @@ TEST_IN_DIR(dwarf_forms)
 /* Two files that share their entries in a third. */
 TEST_IN_DIR(dwarf_dwz_common)
 {
-	struct test_reader reader = open_reader(elf_child_main);
-	struct test_paths paths = open_paths(path_child_main);
+	struct test_reader reader = open_reader(elf_worker_main);
+	struct test_paths paths = open_paths(path_worker_main);
 	struct debug_query q = { .reader = reader.r, .paths = paths.o };
 	struct elf_facts facts;
 	struct debug_file alt;

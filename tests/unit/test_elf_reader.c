@@ -44,7 +44,7 @@ static struct symtab *table_here(int fd)
 /* Small tables bring their names, large ones' are asked for: both are those that the file has. */
 static void same_names(const char *path)
 {
-	struct test_reader reader = open_reader(elf_child_main);
+	struct test_reader reader = open_reader(elf_worker_main);
 	char want[SYMTAB_NAME_MAX], shown[SYM_NAME_MAX], got[SYM_NAME_MAX];
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct symtab *a = table_here(fd), *b = NULL;
@@ -93,7 +93,7 @@ TEST(reader_names_as_in_process)
 /* A table whose names are asked for one by one, with versions and other names with an @. */
 TEST_IN_DIR(reader_names_with_versions)
 {
-	struct test_reader reader = open_reader(elf_child_main);
+	struct test_reader reader = open_reader(elf_worker_main);
 	FILE *to = fopen(in_dir("v.s"), "w");
 	char name[SYM_NAME_MAX];
 	struct symtab *t = NULL;
@@ -129,7 +129,7 @@ TEST_IN_DIR(reader_names_with_versions)
 
 TEST(reader_has_no_rights)
 {
-	struct test_reader reader = open_reader(elf_child_main);
+	struct test_reader reader = open_reader(elf_worker_main);
 	struct elf_facts facts;
 	int fd = own_file();
 	pid_t pid;

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "paths/path_child.h"
+#include "paths/path_worker.h"
 #include "test.h"
 
 #define MARKER "/var/tmp/jit-%d.dump" /* not where it is looked for if no mapping tells */

@@ -366,7 +366,7 @@ TEST(jit_dump_nested)
 /* The front: found by its path, older code under its own name by the second of the sample. */
 TEST(jit_dump_of_process)
 {
-	struct test_paths paths = open_paths(path_child_main);
+	struct test_paths paths = open_paths(path_worker_main);
 	struct perf_maps *pm = open_maps(&paths);
 	uint32_t pid = (uint32_t)getpid(), early, late;
 	int fd = begin(0);

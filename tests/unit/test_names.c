@@ -54,7 +54,7 @@ static const char *shown(struct test_reader *reader, struct elf_source from, con
 TEST(names_that_take_for_ever)
 {
 	const struct elf_source bad = { 1, 1000 }, same_user = { 2, 1000 }, other = { 3, 1001 };
-	struct test_reader reader = open_reader(elf_child_main);
+	struct test_reader reader = open_reader(elf_worker_main);
 	uint64_t start = clock_ns(CLOCK_MONOTONIC), took;
 	char raw[1100];
 
@@ -87,7 +87,7 @@ TEST(names_that_take_for_ever)
 /* Other names cost no question. Without a reader or time names stay as linked. */
 TEST(names_without_a_question)
 {
-	struct test_reader reader = open_reader(elf_child_main);
+	struct test_reader reader = open_reader(elf_worker_main);
 	struct elf_source from = { 1, 0 };
 	char buf[64];
 
@@ -109,7 +109,7 @@ TEST(names_without_a_question)
  */
 TEST(names_in_the_file)
 {
-	struct test_reader reader = open_reader(elf_child_main);
+	struct test_reader reader = open_reader(elf_worker_main);
 	struct symtab_sym syms[] = { { 16, 8, 1 }, { 32, 8, 64 }, { 48, 8, 1024 } };
 	struct symtab t = { .syms = syms, .n = 3, .str = { { 0, 2048 } }, .debug_fd = -1 };
 	char bytes[2048] = "", buf[SYM_NAME_MAX];
@@ -260,7 +260,7 @@ static void next_name(char *ret, size_t cap)
 /* Each is within the limit or counted, and an honest name is demangled all the time. */
 TEST(names_mutated)
 {
-	struct test_reader reader = open_reader(elf_child_main);
+	struct test_reader reader = open_reader(elf_worker_main);
 	size_t count = getenv("NAMES") ? strtoul(getenv("NAMES"), NULL, 10) : MUTATED,
 	       demangled = 0;
 	struct worker_totals before, now = totals_of(&reader);

@@ -47,7 +47,7 @@ static const char *text_at(struct path_opener *o, struct path_ask *ask, int root
 
 TEST_IN_DIR(path_first_that_is_there)
 {
-	struct test_paths t = open_paths(path_child_main);
+	struct test_paths t = open_paths(path_worker_main);
 	struct path_ask ask = ask_for(0, 0, in_dir("none"));
 
 	write_file("one", "first");
@@ -93,7 +93,7 @@ TEST(path_ask_room)
 /* Below a root, also after its process's end; not out of it. */
 TEST_IN_DIR(path_in_other_root)
 {
-	struct test_paths t = open_paths(path_child_main);
+	struct test_paths t = open_paths(path_worker_main);
 	struct path_ask ask, root_ask;
 	pid_t pid;
 	int root;
@@ -136,7 +136,7 @@ TEST_IN_DIR(path_in_other_root)
  */
 TEST_IN_DIR(path_copied)
 {
-	struct test_paths t = open_paths(path_child_main);
+	struct test_paths t = open_paths(path_worker_main);
 	struct path_ask ask;
 	char buf[16];
 	pid_t pid;
@@ -188,7 +188,7 @@ TEST_IN_DIR(path_copied)
 /* Neither we nor the child keep a descriptor. */
 TEST_IN_DIR(path_no_leak)
 {
-	struct test_paths t = open_paths(path_child_main);
+	struct test_paths t = open_paths(path_worker_main);
 	struct path_ask ask = ask_for(0, 0, in_dir("none")), root_ask;
 	int before = 0, theirs = 0;
 	char of_child[64];

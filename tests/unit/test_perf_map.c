@@ -71,7 +71,7 @@ static void wait_to_look_again(void)
 
 TEST(perf_map_lines)
 {
-	struct test_paths paths = open_paths(path_child_main);
+	struct test_paths paths = open_paths(path_worker_main);
 	struct perf_maps *pm = open_maps(&paths);
 	pid_t pid = start();
 
@@ -133,7 +133,7 @@ static uint32_t see(struct perf_maps *pm, pid_t pid)
 /* Samples of code whose memory is used again have the name of what was there. */
 TEST(perf_map_replaced)
 {
-	struct test_paths paths = open_paths(path_child_main);
+	struct test_paths paths = open_paths(path_worker_main);
 	struct perf_maps *pm = open_maps(&paths);
 	uint32_t early, first, unsure, second, third;
 	pid_t pid = start();
@@ -172,7 +172,7 @@ TEST(perf_map_replaced)
 /* What was read before a file was written anew is not known any more. */
 TEST(perf_map_written_anew)
 {
-	struct test_paths paths = open_paths(path_child_main);
+	struct test_paths paths = open_paths(path_worker_main);
 	struct perf_maps *pm = open_maps(&paths);
 	pid_t pid = start();
 	uint32_t old, fresh;
@@ -231,7 +231,7 @@ TEST(map_ages_many)
 
 TEST(perf_map_not_its_own)
 {
-	struct test_paths paths = open_paths(path_child_main);
+	struct test_paths paths = open_paths(path_worker_main);
 	struct perf_maps *pm = open_maps(&paths);
 	pid_t pid;
 
@@ -276,7 +276,7 @@ static void set_written(const char *file, int64_t ns_from_now, bool whole)
 /* A map or a dump of an earlier process with the same PID. */
 TEST(perf_map_left_over)
 {
-	struct test_paths paths = open_paths(path_child_main);
+	struct test_paths paths = open_paths(path_worker_main);
 	struct perf_maps *pm = open_maps(&paths);
 	pid_t pid = start();
 	char dump[64];
@@ -299,7 +299,7 @@ TEST(perf_map_left_over)
 	end(pid, pm, &paths);
 	/* As soon as it begins, and where times are whole seconds */
 	for (int i = 0; i < 2; i++) {
-		paths = open_paths(path_child_main);
+		paths = open_paths(path_worker_main);
 		pm = open_maps(&paths);
 		pid = start();
 		append("1000 100 own\n");
@@ -315,7 +315,7 @@ TEST(perf_map_names)
 {
 	struct modules *ms = modules_new();
 	struct symbolizer *sz = symbolizer_new(ms);
-	struct test_paths paths = open_paths(path_child_main);
+	struct test_paths paths = open_paths(path_worker_main);
 	uint64_t frame = JIT(0x1010);
 	pid_t pid = start();
 	bool is_final;
@@ -342,7 +342,7 @@ TEST(perf_map_names)
 /* More processes than are kept, and a file larger than is read at once. */
 TEST(perf_map_many)
 {
-	struct test_paths paths = open_paths(path_child_main);
+	struct test_paths paths = open_paths(path_worker_main);
 	struct perf_maps *pm = open_maps(&paths);
 	pid_t pid = start();
 	FILE *f = fopen(path, "w");
@@ -366,7 +366,7 @@ TEST(perf_map_many)
 /* One file under eight processes' names is read once. */
 TEST(perf_map_one_copy)
 {
-	struct test_paths paths = open_paths(path_child_main);
+	struct test_paths paths = open_paths(path_worker_main);
 	struct perf_maps *pm = open_maps(&paths);
 	char names[8][sizeof(path)];
 	pid_t pids[8];

@@ -253,7 +253,7 @@ TEST(pprof_wakers)
 
 TEST(pprof_mappings)
 {
-	struct test_reader reader = open_reader(elf_child_main);
+	struct test_reader reader = open_reader(elf_worker_main);
 	struct bytes profile, map, loc;
 	struct elf_image img;
 	uint64_t at = 0;

@@ -245,7 +245,7 @@ TEST_IN_DIR(symbolizer_reads_files)
 	if (!run("g++ -O2 -shared -fPIC -o d.so d.cc"))
 		SKIP("no g++");
 	snprintf(path, sizeof(path), "%s/d.so", dir);
-	reader = open_reader(elf_child_main);
+	reader = open_reader(elf_worker_main);
 	ms = modules_new();
 	sz = symbolizer_new(ms);
 	symbolizer_set_reader(sz, reader.r, NULL);

@@ -33,8 +33,8 @@
 enum file_state {
 	FILE_NEW,	  /* BPF asked for its tables */
 	FILE_OPENING,	  /* an opener has it (kern/opener.h) */
-	FILE_OPEN,	  /* waits for a table child */
-	FILE_CONVERTING,  /* a table child has it (tables/table_child.h) */
+	FILE_OPEN,	  /* waits for a table worker */
+	FILE_CONVERTING,  /* a table worker has it (tables/table_worker.h) */
 	FILE_PUBLISHED,	  /* BPF has its tables */
 	FILE_EVICTED,	  /* its tables were taken away */
 	FILE_FULL,	  /* there was no room for its tables */

@@ -34,9 +34,9 @@ static void take_listed(void *ctx, const void *record)
 }
 
 /*
- * Attaches an iterator to the mappings of one process; pid 0: of all. The members of the options are
- * set one by one: libbpf refuses options whose padding is not zero, and an initializer that names
- * all members may leave it as it was.
+ * Attaches an iterator to the mappings of one process; pid 0: of all. The members of the options
+ * are set one by one: libbpf refuses options whose padding is not zero, and an initializer that
+ * names all members may leave it as it was.
  */
 static struct bpf_link *attach_iterator(struct bpf_program *program, uint32_t pid)
 {

@@ -34,7 +34,7 @@ static int compare(const struct worker_request *r)
 	return -1;
 }
 
-static void copied_child_main(int sock, int mem)
+static void copied_worker_main(int sock, int mem)
 {
 	static const struct worker_service service = {
 		.least = sizeof(struct sf_copy_need),
@@ -55,7 +55,7 @@ void copied_init(struct copied *c, int map_fd, struct fork_server *server,
 {
 	c->map_fd = map_fd;
 	c->first = c->n = 0;
-	worker_init(&c->worker, server, copied_child_main, totals);
+	worker_init(&c->worker, server, copied_worker_main, totals);
 }
 
 void copied_push(struct copied *c, const struct sf_copy_need *need, uint32_t account)

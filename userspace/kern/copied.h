@@ -30,7 +30,7 @@ struct copied {
 	uint32_t first, n;
 };
 
-/* server: makes processes that may read the memory of others (open_child_rights). */
+/* server: makes processes that may read the memory of others (open_worker_rights). */
 void copied_init(struct copied *c, int map_fd, struct fork_server *server,
 		 struct worker_totals *totals);
 /*

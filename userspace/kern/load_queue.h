@@ -12,7 +12,7 @@
 
 #include "base/idmap.h"
 #include "border/sfbpf_shared.h"
-#include "tables/table_child.h"
+#include "tables/table_worker.h"
 
 #define LOAD_PIDS 1024 /* a user's processes that share an entry count as one */
 

@@ -43,7 +43,7 @@
 /* loader_request waits for the workers if the round has more files than this */
 #define QUEUE_LONG  64u
 
-/* SLOW: 5 s of the analysis of machine code (tables/table_child.c), and the tables of its rows */
+/* SLOW: 5 s of the analysis of machine code (tables/table_worker.c), and the tables of its rows */
 static const struct worker_limits lane_limits[LANES] = {
 	[FAST] = { .cpu_ns = 250 * NUM_MS, .wall_ns = 2 * NUM_S },
 	[SLOW] = { .cpu_ns = 8 * NUM_S, .wall_ns = 30 * NUM_S },
@@ -51,15 +51,15 @@ static const struct worker_limits lane_limits[LANES] = {
 
 static void fast_main(int sock, int mem)
 {
-	table_child_run(sock, mem,
-			(struct jail_reader){ .memory = 96u << 20, .output = 32u << 20 });
+	table_worker_run(sock, mem,
+			 (struct jail_reader){ .memory = 96u << 20, .output = 32u << 20 });
 }
 
 static void slow_main(int sock, int mem)
 {
-	table_child_run(sock, mem,
-			(struct jail_reader){
-				.memory = 512u << 20, .output = 256u << 20, .huge = true });
+	table_worker_run(sock, mem,
+			 (struct jail_reader){
+				 .memory = 512u << 20, .output = 256u << 20, .huge = true });
 }
 
 struct pick {
@@ -226,7 +226,7 @@ static void count_active(struct loader *l)
 static int look_at(struct loader *l, struct lane *lane, struct table_answer *ret)
 {
 	uint64_t before = l->workers.cpu_ns;
-	int event = table_child_look(&lane->worker, ret);
+	int event = table_worker_look(&lane->worker, ret);
 
 	pthread_mutex_lock(&l->lock);
 	if (l->workers.cpu_ns != before)
@@ -342,7 +342,7 @@ int loader_servers_start(struct loader_servers *s)
 {
 	*s = (struct loader_servers){ fork_server_start(0), NULL };
 	if (s->parsers)
-		s->openers = fork_server_start(open_child_rights());
+		s->openers = fork_server_start(open_worker_rights());
 	return s->openers ? 0 : -errno;
 }
 

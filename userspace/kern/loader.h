@@ -3,7 +3,7 @@
  * Turns BPF's request for a new file into published tables, in a separate thread, so that the
  * consumer of the ring never waits. A worker opens the file through /proc/PID/map_files
  * (kern/opener.h). This is the mapped inode itself, even if it was renamed or deleted, and in any
- * mount namespace. Another worker reads and converts it (tables/table_child.h); slow files have a
+ * mount namespace. Another worker reads and converts it (tables/table_worker.h); slow files have a
  * separate worker. The loader's thread publishes the tables. For the steps and failures see
  * files/file_life.h.
  */
@@ -30,9 +30,9 @@ struct loader_totals {
 };
 
 struct loader_servers { /* make the workers for foreign files */
-	/* the server of workers that read files: table_child_run, elf_child_main */
+	/* the server of workers that read files: table_worker_run, elf_worker_main */
 	struct fork_server *parsers;
-	struct fork_server *openers; /* the server of workers that open files: open_child_main */
+	struct fork_server *openers; /* the server of workers that open files: open_worker_main */
 };
 
 /* Call while there is one thread. 0 or -errno; call loader_servers_stop in either case. */

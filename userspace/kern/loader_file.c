@@ -365,7 +365,7 @@ static void take_tables(struct loader *l, struct lane *from, struct module *m,
 	if (!o.err)
 		o.err = tables_begin(l->tables, m->id, m->room);
 	if (!o.err)
-		o.err = table_child_read(&from->worker, a, most_bytes(m), &space, &o.packed);
+		o.err = table_worker_read(&from->worker, a, most_bytes(m), &space, &o.packed);
 	o.cpu_ns = a->cpu_ns + clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
 	if (o.err == -EBADMSG) {
 		tables_abort(l->tables);
@@ -400,7 +400,7 @@ static void replace_tables(struct loader *l, struct lane *from, const struct tab
 	if (!err)
 		err = tables_begin(l->tables, m->id, 0);
 	if (!err) {
-		err = table_child_read(&from->worker, a, most_bytes(m), &space, &packed);
+		err = table_worker_read(&from->worker, a, most_bytes(m), &space, &packed);
 		if (!err)
 			err = tables_publish(l->tables, m->id, &packed.tables);
 		else

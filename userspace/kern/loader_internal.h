@@ -15,7 +15,7 @@
 #include "kern/load_queue.h"
 #include "kern/loader.h"
 #include "kern/opener.h"
-#include "tables/table_child.h"
+#include "tables/table_worker.h"
 
 /*
  * Two lanes with a worker each, so that a small file does not wait for a large file, or for one
@@ -25,7 +25,7 @@
 enum { FAST, SLOW, LANES, OPENING = LANES }; /* OPENING: waits for an opener */
 
 struct lane {
-	struct worker worker; /* table_child_run */
+	struct worker worker; /* table_worker_run */
 	struct load_job job;  /* valid if the worker is busy */
 };
 

@@ -33,7 +33,7 @@ bool opener_is_local(const struct sf_need *need)
 void openers_init(struct openers *o, struct fork_server *server, struct worker_totals *totals)
 {
 	for (int i = 0; i < OPENERS; i++)
-		worker_init(&o->all[i].worker, server, open_child_main, totals);
+		worker_init(&o->all[i].worker, server, open_worker_main, totals);
 }
 
 /*

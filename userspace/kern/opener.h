@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Workers open mapped files (kern/open_child.h), because an open may never return. One worker is
+ * Workers open mapped files (kern/open_worker.h), because an open may never return. One worker is
  * enough as long as files open at once. While it blocks, another one serves the next files, up to a
  * fixed number, so a blocked open does not delay other files.
  *
@@ -13,7 +13,7 @@
 #include <poll.h>
 
 #include "border/sfbpf_shared.h"
-#include "kern/open_child.h"
+#include "kern/open_worker.h"
 
 #define OPENERS	       40
 /* The next file no longer waits for the current one after this time */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The main process's side of the worker that opens paths for names (paths/path_child.h). It waits
+ * The main process's side of the worker that opens paths for names (paths/path_worker.h). It waits
  * for an answer within limits. A question without an answer is given up and counted. For a minute,
  * questions that may block in the same way are not asked: those about the same process's root and,
  * after two unanswered questions, all about that user's files. A child that cannot be killed is not
@@ -9,7 +9,7 @@
 #ifndef SFBPF_PATHS_PATH_OPENER_H
 #define SFBPF_PATHS_PATH_OPENER_H
 
-#include "paths/path_child.h"
+#include "paths/path_worker.h"
 #include "worker/worker.h"
 
 #define PATH_SILENT_NS (60 * NUM_S)
@@ -29,8 +29,8 @@ struct path_opener {
 };
 
 /*
- * child: path_child_main, except in tests. server and allowance must outlive the opener; the totals
- * of the allowance count what happens.
+ * child: path_worker_main, except in tests. server and allowance must outlive the opener; the
+ * totals of the allowance count what happens.
  */
 void path_opener_init(struct path_opener *o, struct fork_server *server, fork_child_fn child,
 		      struct allowance *allowance);

@@ -2,7 +2,7 @@
 /*
  * The process context of OpenTelemetry (OTEP 4719): a mapping named OTEL_CTX in which a process
  * says what it is called. It begins with a header that refers to a payload (agent/context.h). For
- * the worker that may read other processes (paths/path_child.h): any read may block for ever.
+ * the worker that may read other processes (paths/path_worker.h): any read may block for ever.
  */
 #ifndef SFBPF_PATHS_PROCESS_CONTEXT_H
 #define SFBPF_PATHS_PROCESS_CONTEXT_H

@@ -158,7 +158,7 @@ static int read_instructions(struct listing *l, int fd)
 		return -errno;
 	allowance_init(&allowance);
 	allowance.caller = getuid();
-	elf_reader_init(&reader, server, elf_child_main, &allowance);
+	elf_reader_init(&reader, server, elf_worker_main, &allowance);
 	err = find_function(l, &reader, fd);
 	if (!err)
 		err = elf_reader_code(&reader, fd, &l->what, &l->code, &l->n);

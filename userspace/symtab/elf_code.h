@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The instructions of one function as text, for the annotated view. The worker that reads foreign
- * ELF files decodes them (symtab/elf_child.h); the main process checks what it sends.
+ * ELF files decodes them (symtab/elf_worker.h); the main process checks what it sends.
  */
 #ifndef SFBPF_SYMTAB_ELF_CODE_H
 #define SFBPF_SYMTAB_ELF_CODE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The properties of an ELF file that decide where to search for its names. It has a fixed size and
- * no pointers, because the child (symtab/elf_child.h) sends it to the main process, which opens
+ * no pointers, because the child (symtab/elf_worker.h) sends it to the main process, which opens
  * files but does not parse them.
  */
 #ifndef SFBPF_SYMTAB_ELF_FACTS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What identifies the contents of a file, besides its build-id. It has a fixed size and no
- * pointers, because the child (symtab/elf_child.h) sends it to the main process.
+ * pointers, because the child (symtab/elf_worker.h) sends it to the main process.
  */
 #ifndef SFBPF_SYMTAB_ELF_IDS_H
 #define SFBPF_SYMTAB_ELF_IDS_H

@@ -9,7 +9,7 @@
 #include "base/full_io.h"
 #include "base/text.h"
 #include "border/sfbpf_shared.h"
-#include "symtab/elf_child.h"
+#include "symtab/elf_worker.h"
 #include "symtab/sym_names.h"
 #include "worker/sealed_file.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The main process's side of the worker that reads foreign ELF files for names
- * (symtab/elf_child.h). It waits for an answer within limits. Answers are checked and not trusted
+ * (symtab/elf_worker.h). It waits for an answer within limits. Answers are checked and not trusted
  * beyond that. A child that dies, hangs or sends invalid answers is ended, and the next file gets a
  * new one.
  *
@@ -11,7 +11,7 @@
 #ifndef SFBPF_SYMTAB_ELF_READER_H
 #define SFBPF_SYMTAB_ELF_READER_H
 
-#include "symtab/elf_child.h"
+#include "symtab/elf_worker.h"
 #include "symtab/symtab.h"
 #include "worker/worker.h"
 
@@ -38,7 +38,7 @@ struct elf_reader {
 };
 
 /*
- * child: elf_child_main, except in tests. allowance must outlive the reader; its totals count what
+ * child: elf_worker_main, except in tests. allowance must outlive the reader; its totals count what
  * happens. The owner of the reader ends its worker.
  */
 void elf_reader_init(struct elf_reader *r, struct fork_server *server, fork_child_fn child,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packed tables as bytes, on their way from the process that made them (tables/table_child.h) to
+ * Packed tables as bytes, on their way from the process that made them (tables/table_worker.h) to
  * the one that publishes them. The reader does not trust the writer: no other checks stand between
  * the writer and the BPF program.
  */

@@ -13,7 +13,7 @@
 #include "cli/options.h"
 #include "kern/caps.h"
 #include "kern/host_gaps.h"
-#include "symtab/elf_child.h"
+#include "symtab/elf_worker.h"
 
 #define RETIRED_MIN 1024
 #define CPUS_MS	    1000
@@ -174,8 +174,8 @@ int session_open(struct session *s, const struct collector_opts *opts)
 	allowance_init(&s->allowance);
 	s->allowance.stopped = session_stopped;
 	s->allowance.caller = caller();
-	elf_reader_init(&s->reader, with_servers.servers->parsers, elf_child_main, &s->allowance);
-	path_opener_init(&s->paths, with_servers.servers->openers, path_child_main, &s->allowance);
+	elf_reader_init(&s->reader, with_servers.servers->parsers, elf_worker_main, &s->allowance);
+	path_opener_init(&s->paths, with_servers.servers->openers, path_worker_main, &s->allowance);
 	s->modules = modules_new();
 	s->symbols = s->modules ? symbolizer_new(s->modules) : NULL;
 	s->codes = lang_codes_new();

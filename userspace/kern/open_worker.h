@@ -5,8 +5,8 @@
  * Any of its system calls may never return: a file system may belong to another user, or to a
  * server that is down, and /proc waits for the lock of a process's mappings.
  */
-#ifndef SFBPF_KERN_OPEN_CHILD_H
-#define SFBPF_KERN_OPEN_CHILD_H
+#ifndef SFBPF_KERN_OPEN_WORKER_H
+#define SFBPF_KERN_OPEN_WORKER_H
 
 #include "border/sfbpf_shared.h"
 #include "worker/worker.h"
@@ -29,8 +29,8 @@ struct open_answer {
 };
 
 /* The capabilities of this process that opening mapped files needs. */
-uint64_t open_child_rights(void);
+uint64_t open_worker_rights(void);
 /* A fork_child_fn. */
-void open_child_main(int sock, int mem);
+void open_worker_main(int sock, int mem);
 
 #endif

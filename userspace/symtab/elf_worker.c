@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "symtab/elf_child.h"
+#include "symtab/elf_worker.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -198,7 +198,7 @@ static int answer(const struct worker_request *r)
 	return -1;
 }
 
-void elf_child_main(int sock, int mem)
+void elf_worker_main(int sock, int mem)
 {
 	static const struct worker_service service = {
 		.least = offsetof(struct elf_ask, raw),

@@ -2,11 +2,11 @@
 /*
  * The worker that reads foreign ELF files for names, and the messages between it and the main
  * process (symtab/elf_reader.h): one per SOCK_SEQPACKET message. It keeps no state of a file. Like
- * tables/table_child.h it has no rights. A hostile file can only crash the worker or give wrong
+ * tables/table_worker.h it has no rights. A hostile file can only crash the worker or give wrong
  * names to its own functions.
  */
-#ifndef SFBPF_SYMTAB_ELF_CHILD_H
-#define SFBPF_SYMTAB_ELF_CHILD_H
+#ifndef SFBPF_SYMTAB_ELF_WORKER_H
+#define SFBPF_SYMTAB_ELF_WORKER_H
 
 #include <stddef.h>
 
@@ -76,6 +76,6 @@ static inline size_t elf_ask_size(const struct elf_ask *ask)
 }
 
 /* A fork_child_fn. */
-void elf_child_main(int sock, int mem);
+void elf_worker_main(int sock, int mem);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tables/table_child.h"
+#include "tables/table_worker.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -333,12 +333,12 @@ static int serve_file(const struct worker_request *r)
 	return -1;
 }
 
-void table_child_keep_memory(void)
+void table_worker_keep_memory(void)
 {
 	jail_keep_memory(KEEP_BYTES);
 }
 
-void table_child_run(int sock, int mem, struct jail_reader limits)
+void table_worker_run(int sock, int mem, struct jail_reader limits)
 {
 	static const struct worker_service service = {
 		.least = sizeof(struct table_ask),
@@ -362,7 +362,7 @@ static bool is_sound(const struct table_answer *a)
 	       (a->message == TABLE_LARGE || a->message == TABLE_DONE);
 }
 
-int table_child_look(struct worker *w, struct table_answer *ret)
+int table_worker_look(struct worker *w, struct table_answer *ret)
 {
 	int err = worker_look(w, ret, sizeof(*ret), sizeof(*ret), NULL);
 
@@ -375,8 +375,8 @@ int table_child_look(struct worker *w, struct table_answer *ret)
 	return err;
 }
 
-int table_child_read(struct worker *w, const struct table_answer *a, uint64_t most,
-		     const struct pack_space *space, struct pack_result *ret)
+int table_worker_read(struct worker *w, const struct table_answer *a, uint64_t most,
+		      const struct pack_space *space, struct pack_result *ret)
 {
 	int err = a->bytes > most ? -EBADMSG : table_entry_read(w->child.mem, a->bytes, space, ret);
 

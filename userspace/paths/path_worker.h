@@ -7,8 +7,8 @@
  * descriptor each. The worker may enter the roots of all processes, and parses nothing but lists of
  * mappings.
  */
-#ifndef SFBPF_PATHS_PATH_CHILD_H
-#define SFBPF_PATHS_PATH_CHILD_H
+#ifndef SFBPF_PATHS_PATH_WORKER_H
+#define SFBPF_PATHS_PATH_WORKER_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -73,7 +73,7 @@ struct path_answer {
 };
 
 /* A fork_child_fn. */
-void path_child_main(int sock, int mem);
+void path_worker_main(int sock, int mem);
 
 /*
  * The path of the dump, malloc'ed, below the root of the process. pid is in our namespace, ns_pid

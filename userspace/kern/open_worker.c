@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "kern/open_child.h"
+#include "kern/open_worker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "worker/privs.h"
 #include "worker/sealed_file.h"
 
-uint64_t open_child_rights(void)
+uint64_t open_worker_rights(void)
 {
 	uint64_t rights = PRIVS_CAP(CAP_SYS_PTRACE) | PRIVS_CAP(CAP_DAC_READ_SEARCH) |
 			  PRIVS_CAP(CAP_CHECKPOINT_RESTORE);
@@ -112,7 +112,7 @@ static int open_file(const struct worker_request *r)
 	return fd;
 }
 
-void open_child_main(int sock, int mem)
+void open_worker_main(int sock, int mem)
 {
 	static const struct worker_service service = {
 		.least = sizeof(struct open_ask),

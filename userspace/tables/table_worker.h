@@ -8,8 +8,8 @@
  * For each file, struct table_ask is sent with the file's descriptor. The answer is TABLE_LARGE, or
  * TABLE_DONE with an entry (tables/table_entry.h) in the memfd.
  */
-#ifndef SFBPF_TABLES_TABLE_CHILD_H
-#define SFBPF_TABLES_TABLE_CHILD_H
+#ifndef SFBPF_TABLES_TABLE_WORKER_H
+#define SFBPF_TABLES_TABLE_WORKER_H
 
 #include <stdint.h>
 
@@ -55,19 +55,19 @@ struct table_answer {
 };
 
 /* The main function of such a process. output limits the entry; keep is set here. */
-_Noreturn void table_child_run(int sock, int mem, struct jail_reader limits);
+_Noreturn void table_worker_run(int sock, int mem, struct jail_reader limits);
 /* Keeps memory from file to file, as the child does. For measurements in another process. */
-void table_child_keep_memory(void);
+void table_worker_keep_memory(void);
 
 /* ---- The loader's side ---- */
 
 /* worker_look for this worker, which is not busy after an error. */
-int table_child_look(struct worker *w, struct table_answer *ret);
+int table_worker_look(struct worker *w, struct table_answer *ret);
 /*
  * Reads the tables after TABLE_DONE. most: limit of the entry's bytes. As table_entry_read; after
  * -EBADMSG the child is ended too.
  */
-int table_child_read(struct worker *w, const struct table_answer *a, uint64_t most,
-		     const struct pack_space *space, struct pack_result *ret);
+int table_worker_read(struct worker *w, const struct table_answer *a, uint64_t most,
+		      const struct pack_space *space, struct pack_result *ret);
 
 #endif

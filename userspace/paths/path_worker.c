@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "paths/path_child.h"
+#include "paths/path_worker.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -189,7 +189,7 @@ static int reply(const struct worker_request *r)
 	return fd;
 }
 
-void path_child_main(int sock, int mem)
+void path_worker_main(int sock, int mem)
 {
 	static const struct worker_service service = {
 		.least = offsetof(struct path_ask, paths),

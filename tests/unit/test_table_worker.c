@@ -19,8 +19,8 @@
 #include "proc_status.h"
 #include "readers/code_rows.h"
 #include "sound.h"
-#include "tables/table_child.h"
 #include "tables/table_entry.h"
+#include "tables/table_worker.h"
 #include "test.h"
 #include "worker/jail.h"
 
@@ -46,8 +46,8 @@ static struct worker_limits limits;
 
 static void honest(int sock, int mem)
 {
-	table_child_run(sock, mem,
-			(struct jail_reader){ .memory = 256u << 20, .output = 64u << 20 });
+	table_worker_run(sock, mem,
+			 (struct jail_reader){ .memory = 256u << 20, .output = 64u << 20 });
 }
 
 static bool begin(fork_child_fn fn, uint64_t cpu_ns, uint64_t wall_ns)
@@ -76,7 +76,7 @@ static int wait_event(struct table_answer *a)
 		struct pollfd p = { .fd = worker.child.sock, .events = POLLIN };
 
 		poll(&p, 1, 20);
-		event = table_child_look(&worker, a);
+		event = table_worker_look(&worker, a);
 	} while (event == -EAGAIN && clock_ns(CLOCK_MONOTONIC) - start < 60 * 1000000000ull);
 	return event;
 }
@@ -143,7 +143,7 @@ TEST(child_makes_the_same_tables)
 			if (i)
 				EXPECT_EQ(ask_for(fd, &all, &answer), 0);
 			EXPECT(answer.message == TABLE_DONE && !answer.err && answer.cpu_ns);
-			EXPECT_EQ(table_child_read(&worker, &answer, 64 << 20, &there, &b), 0);
+			EXPECT_EQ(table_worker_read(&worker, &answer, 64 << 20, &there, &b), 0);
 			same_tables(&a, &b);
 			free(b.ranges);
 		}
@@ -444,7 +444,7 @@ TEST(parser_believes_no_lies)
 
 			EXPECT(event == -ECHILD || (event == 0 && a.message == TABLE_DONE));
 			if (event == 0)
-				EXPECT_EQ(table_child_read(&worker, &a, 64 << 20, &there, &packed),
+				EXPECT_EQ(table_worker_read(&worker, &a, 64 << 20, &there, &packed),
 					  -EBADMSG);
 			EXPECT_EQ(totals.died, *lie + 1);
 			EXPECT(!worker.child.pid);
@@ -492,7 +492,7 @@ TEST(parser_takes_what_it_checked)
 			EXPECT_EQ(ask_for(fd, &plain, &a), 0);
 			/* As often as it is let. */
 			do {
-				err = table_child_read(&worker, &a, 64 << 20, &there, &packed);
+				err = table_worker_read(&worker, &a, 64 << 20, &there, &packed);
 				if (!err) {
 					EXPECT(sound_tables(&got, &packed));
 					free(packed.ranges);
@@ -512,7 +512,7 @@ TEST(parser_takes_what_it_checked)
 		struct pack_result packed;
 
 		EXPECT_EQ(ask_for(fd, &plain, &a), 0);
-		EXPECT_EQ(table_child_read(&worker, &a, 64 << 20, &there, &packed), -EBADMSG);
+		EXPECT_EQ(table_worker_read(&worker, &a, 64 << 20, &there, &packed), -EBADMSG);
 		EXPECT_EQ(totals.died, 1);
 		end();
 	}
@@ -541,7 +541,7 @@ TEST(parser_gets_another_child)
 		worker.since_ns -= WORKER_IDLE_NS;
 		worker_rest(&worker);
 		EXPECT(!worker.child.pid && totals.died == 2 &&
-		       table_child_look(&worker, &a) == -EAGAIN);
+		       table_worker_look(&worker, &a) == -EAGAIN);
 		EXPECT_EQ(ask_for(fd, &plain, &a), 0);
 		/* Without the fork server: an error, no wait; and no descriptor is left. */
 		kill(fork_server_pid(worker.server), SIGKILL);
@@ -555,12 +555,12 @@ TEST(parser_gets_another_child)
 #ifndef __SANITIZE_ADDRESS__
 static void small(int sock, int mem)
 {
-	table_child_run(sock, mem, (struct jail_reader){ .memory = 4096, .output = 64u << 20 });
+	table_worker_run(sock, mem, (struct jail_reader){ .memory = 4096, .output = 64u << 20 });
 }
 
 static void short_entry(int sock, int mem)
 {
-	table_child_run(sock, mem, (struct jail_reader){ .memory = 256u << 20, .output = 100 });
+	table_worker_run(sock, mem, (struct jail_reader){ .memory = 256u << 20, .output = 100 });
 }
 
 TEST(child_stays_in_its_memory)
