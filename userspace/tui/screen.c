@@ -269,14 +269,17 @@ static void draw_trust(const struct ui *ui, struct grid *g, const struct layout 
 
 /* ---- Tabs, zoom path and state ---- */
 
-/* Whether the tabs of all views fit with their names and this many characters around each name. */
+/*
+ * Whether the tabs of all views fit with their names and this many characters around each name. The
+ * blank after the last one need not fit.
+ */
 static bool tabs_fit(const struct ui *ui, size_t around)
 {
 	size_t n = 0;
 
 	for (int v = 0; v < VIEW_MAX; v++)
 		n += around + strlen(view_at((enum view)v)->title);
-	return n <= (size_t)ui->w;
+	return n - 1 <= (size_t)ui->w;
 }
 
 /*
