@@ -62,7 +62,7 @@ static const char *tables_of(const struct census_module *m)
 		return source_of(m->file);
 	if (m->file->state == FILE_RETIRED)
 		return "evicted";
-	switch (m->file->known) {
+	switch ((enum file_known)m->file->known) { /* clang 14 takes no atomic here */
 	case KNOWN_ID:
 		return "loading";
 	case KNOWN_PATH:
