@@ -3,8 +3,8 @@
  * Who is connected to an HTTP server, and for how long. There are as many connections as the server
  * wants. A new one closes another if all are taken: one that has not asked a valid question, of the
  * address that has the most of them, the oldest first. Each is closed some time after it began if
- * it has not asked by then, however slowly it writes. So nobody keeps others out, with or without a
- * token. Any thread.
+ * it has not asked by then, however slowly it writes. Therefore no client can keep others out, with
+ * or without a token. Any thread.
  */
 #ifndef SFBPF_AGENT_GUESTS_H
 #define SFBPF_AGENT_GUESTS_H

@@ -86,8 +86,9 @@ struct code_binary {
 	/* What is known of the function at `addr`, which is called; { UINT32_MAX, 0 }: nothing */
 	struct code_callee (*callee_at)(void *ctx, uint64_t addr);
 	/*
-	 * The data around addr, which may be a jump table, and the address of its first byte. 1, 0:
-	 * none, -ENOMEM. NULL: there is no data outside of texts.
+	 * Finds the data around addr, which may be a jump table, and the address of its first byte.
+	 * Returns 1; 0 if the file has no data there; or -ENOMEM. A NULL pointer says that the file
+	 * has no data outside of its texts.
 	 */
 	int (*data_at)(void *ctx, uint64_t addr, struct bytes *ret, uint64_t *ret_start);
 	/*

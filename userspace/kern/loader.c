@@ -2,8 +2,9 @@
 /*
  * The loader's thread: chooses the next file for each worker.
  *
- * Whoever maps a file makes work for the loader, and chooses how long that work takes. So nothing
- * here waits for one file: the thread asks, polls all its workers, and acts on what they report.
+ * Any user can map a file, and the file decides how long its conversion takes. Therefore the thread
+ * never waits for one file: it gives files to its workers, polls them all, and acts on what they
+ * report.
  *
  *   BPF -> loader_push -> queue of each user -> opener -> queue -> worker FAST -> tables -> BPF
  *                            |                                      |     ^
@@ -21,7 +22,7 @@
  *   - `lock` protects what other threads see: the queues, `active`, the totals. All else belongs to
  *     the thread, and before loader_start to the thread that calls the loader.
  *   - Users take turns, and a user pays for the CPU time of his files (kern/load_queue.h).
- *   - The queue is no longer than there are modules: tend_queue() drops what nobody wants.
+ *   - The number of modules bounds the queue: tend_queue() drops files that nobody wants any more.
  */
 #include <errno.h>
 #include <limits.h>
