@@ -327,7 +327,7 @@ def check_terminal(name):
 
 # CPU time, at most so many times what Python takes to read the same stacks from folded lines: the
 # speed of the machine is in both.
-LARGE_LIMIT = {"folded": 4, "json": 7.5, "pprof": 3.5}
+LARGE_LIMIT = {"folded": 3, "json": 5.5, "pprof": 2.5}
 
 
 def timed(*args):
