@@ -68,7 +68,14 @@ static int open_session(struct oneshot *r)
 	struct session *s = &r->session;
 	int err = session_open(s, &r->common.collect);
 
-	if (!err && r->common.collect.offcpu)
+	if (err)
+		return err;
+	/*
+	 * Ctrl-C ends the run cleanly from here on, also while tables are made. Before, it ends the
+	 * process: libbpf would begin the verification that a signal interrupts anew.
+	 */
+	session_signals();
+	if (r->common.collect.offcpu)
 		err = open_blocks(r);
 	if (!err && r->format->timeline)
 		s->timeline = &r->times;
@@ -481,7 +488,6 @@ int run_once(struct oneshot *r, const struct run_hooks *hooks)
 	int err = 0;
 
 	r->hooks = hooks;
-	session_signals(); /* so that Ctrl-C while tables are made also ends the run cleanly */
 	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]) && !err; i++)
 		err = stages[i](r);
 	return err;
