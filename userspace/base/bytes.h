@@ -75,6 +75,17 @@ static inline uint64_t bytes_peek64le(const struct bytes *b)
 	return tail;
 }
 
+/* The number of bytes from here to the first control character, c or d, or to the end. */
+static inline size_t bytes_text_until(const struct bytes *b, char c, char d)
+{
+	size_t n = 0, left = bytes_left(b);
+	const uint8_t *at = b->base + b->pos;
+
+	while (n < left && at[n] >= 0x20 && at[n] != (uint8_t)c && at[n] != (uint8_t)d)
+		n++;
+	return n;
+}
+
 /* The bytes_left() bytes at the position, for libraries. */
 static inline const uint8_t *bytes_here(const struct bytes *b)
 {

@@ -42,13 +42,14 @@ static void expect(struct json_reader *j, char c)
 		j->bytes.err = true;
 }
 
-static bool append_byte(struct json_reader *j, size_t *len, uint8_t c)
+static bool append(struct json_reader *j, size_t *len, const void *bytes, size_t n)
 {
-	if (vec_reserve(&j->str, &j->str_cap, *len + 1, 1)) {
+	if (vec_reserve(&j->str, &j->str_cap, *len + n, 1)) {
 		j->bytes.err = true;
 		return false;
 	}
-	j->str[(*len)++] = (char)c;
+	memcpy(j->str + *len, bytes, n);
+	*len += n;
 	return true;
 }
 
@@ -92,8 +93,16 @@ static void put_escaped(struct json_reader *j, size_t *len)
 	}
 	if (!c)
 		c = 0xfffd;
-	for (size_t i = 0, n = text_encode(utf8, c); i < n; i++)
-		append_byte(j, len, (uint8_t)utf8[i]);
+	append(j, len, utf8, text_encode(utf8, c));
+}
+
+/* Takes the bytes up to the next quote, backslash or control character. */
+static void take_plain(struct json_reader *j, size_t *len)
+{
+	size_t n = bytes_text_until(&j->bytes, '"', '\\');
+
+	if (n)
+		append(j, len, bytes_take(&j->bytes, n), n);
 }
 
 static const char *take_string(struct json_reader *j)
@@ -101,26 +110,24 @@ static const char *take_string(struct json_reader *j)
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
 	size_t len = 0;
 	const char *at;
-	uint8_t c;
+	uint8_t c = 0;
 
 	expect(j, '"');
-	while (!j->bytes.err && (c = bytes_u8(&j->bytes)) != '"') {
-		if (c == '\\') {
-			c = bytes_u8(&j->bytes);
-			at = c ? strchr(from, c) : NULL;
-			if (c == 'u')
-				put_escaped(j, &len);
-			else if (at)
-				append_byte(j, &len, (uint8_t)to[at - from]);
-			else
-				j->bytes.err = true;
-		} else if (c < 0x20) {
+	take_plain(j, &len);
+	while (!j->bytes.err && (c = bytes_u8(&j->bytes)) == '\\') {
+		c = bytes_u8(&j->bytes);
+		at = c ? strchr(from, c) : NULL;
+		if (c == 'u')
+			put_escaped(j, &len);
+		else if (at)
+			append(j, &len, &to[at - from], 1);
+		else
 			j->bytes.err = true;
-		} else {
-			append_byte(j, &len, c);
-		}
+		take_plain(j, &len);
 	}
-	if (!append_byte(j, &len, 0) || j->bytes.err)
+	if (c != '"')
+		j->bytes.err = true;
+	if (!append(j, &len, "", 1) || j->bytes.err)
 		return "";
 	return j->str;
 }

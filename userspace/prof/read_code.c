@@ -29,12 +29,13 @@ static void copy_clean(struct reader *r, char *dst, size_t cap)
 /* Reads a frame into *at if it is user code; others end a stack elsewhere, except inlined ones. */
 static void read_frame(struct reader *r, struct code_place *at, bool *ret_is_function)
 {
-	char name[NAME_BYTES] = "", kind[16] = "";
+	char name[NAME_BYTES], kind[16];
 	struct code_place here = { 0 };
 	const char *key;
 
 	if (!json_enter(&r->j, '{'))
 		return;
+	name[0] = kind[0] = 0;
 	while ((key = json_key(&r->j))) {
 		if (!strcmp(key, "name"))
 			copy_clean(r, name, sizeof(name));

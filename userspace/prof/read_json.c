@@ -85,13 +85,14 @@ static enum stack_kind kind_named(const char *kind)
 
 static void read_frame(struct reader *r, struct part *p)
 {
-	char name[NAME_BYTES] = "", module[NAME_BYTES] = "", kind[16] = "";
+	char name[NAME_BYTES], module[NAME_BYTES], kind[16];
 	enum stack_kind said, is;
 	const char *key;
 	size_t len, bare;
 
 	if (!json_enter(&r->j, '{'))
 		return;
+	name[0] = module[0] = kind[0] = 0;
 	while ((key = json_key(&r->j))) {
 		if (!strcmp(key, "name"))
 			copy_clean(r, name, sizeof(name));
