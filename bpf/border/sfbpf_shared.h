@@ -430,6 +430,20 @@ struct sf_module {
 	struct sf_file_key key;
 };
 
+/*
+ * Which tasks are measured, on and off the CPU: those that match each member that is not 0. A
+ * command-line option fills a member, and task_wanted (bpf/core/filter.bpf.h) tests the member; the
+ * struct is copied in between. Lists of process and thread ids are maps.
+ */
+struct sf_filter {
+	sf_u64 cgroup;	     /* id of a cgroup v2; its descendants match, too */
+	sf_u32 cgroup_level; /* its depth below the root cgroup */
+	sf_u32 user;	     /* user id + 1 */
+	sf_u32 comm_len;     /* bytes of comm */
+	char comm[64];	     /* a pattern for names of threads: *, ? and plain bytes */
+	sf_u32 zero;
+};
+
 /* Counters of a CPU, written by BPF only. Every sample updates those of the first cache line. */
 struct sf_cpu_stats {
 	/* Samples that passed the filters: = records received + lost */
@@ -458,6 +472,7 @@ _Static_assert(sizeof(struct sf_go_rule) == sizeof(struct sf_rule) &&
 			       __builtin_offsetof(struct sf_rule, flags),
 	       "sf_go_rule is told from sf_rule");
 _Static_assert(sizeof(struct sf_module) == 64, "sf_module layout");
+_Static_assert(sizeof(struct sf_filter) == 88, "sf_filter layout");
 _Static_assert(sizeof(struct sf_cpu_stats) == 192, "sf_cpu_stats layout");
 _Static_assert(SF_LOC_CHUNK(0xffffffffu) >= SF_MAX_CHUNKS - 1, "locations reach every chunk");
 _Static_assert((0xffffu << 4) < SF_CHUNK, "locations stay inside a chunk");

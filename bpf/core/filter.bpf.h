@@ -25,7 +25,8 @@ static int glob_step(u32 i, void *ctx)
 {
 	struct glob *g = ctx;
 	char have = g->comm[INDEX(g->c, SF_COMM)];
-	char want = g->p < cfg_comm_len ? cfg_comm[INDEX(g->p, sizeof(cfg_comm))] : 0;
+	u32 len = cfg_filter.comm_len;
+	char want = g->p < len ? cfg_filter.comm[INDEX(g->p, sizeof(cfg_filter.comm))] : 0;
 
 	if (g->c >= SF_COMM)
 		have = 0;
@@ -35,10 +36,10 @@ static int glob_step(u32 i, void *ctx)
 		return 0;
 	}
 	if (!have) {
-		g->match = g->p >= cfg_comm_len;
+		g->match = g->p >= len;
 		return 1;
 	}
-	if (g->p < cfg_comm_len && (want == '?' || want == have)) {
+	if (g->p < len && (want == '?' || want == have)) {
 		g->p++;
 		g->c++;
 		return 0;
@@ -80,16 +81,16 @@ static __always_inline bool tid_wanted(u32 tid)
 	       (cfg_only_tid ? tid == cfg_only_tid : bpf_map_lookup_elem(&tids, &tid) != NULL);
 }
 
-/* Whether the task's cgroup is cfg_cgroup or below it. */
+/* Whether the task's cgroup is the filter's or below it. */
 static __always_inline bool in_cgroup(u64 task)
 {
 	u64 cgrp = KLOAD(KLOAD(task, struct task_struct, cgroups), struct css_set, dfl_cgrp);
 	u64 at;
 
-	if ((int)KLOAD32(cgrp, struct cgroup, level) < cfg_cgroup_level)
+	if (KLOAD32(cgrp, struct cgroup, level) < cfg_filter.cgroup_level)
 		return false;
-	at = kload(KADDR(cgrp, struct cgroup, ancestors) + 8ull * cfg_cgroup_level);
-	return KLOAD(KLOAD(at, struct cgroup, kn), struct kernfs_node, id) == cfg_cgroup;
+	at = kload(KADDR(cgrp, struct cgroup, ancestors) + 8ull * cfg_filter.cgroup_level);
+	return KLOAD(KLOAD(at, struct cgroup, kn), struct kernfs_node, id) == cfg_filter.cgroup;
 }
 
 /*
@@ -100,12 +101,13 @@ static __always_inline bool task_wanted(u64 task, u32 pid, u32 tid)
 {
 	if (!pid_wanted(pid) || !tid_wanted(tid))
 		return false;
-	if (cfg_by_uid &&
-	    KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid.val) != cfg_uid)
+	if (cfg_filter.user &&
+	    KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid.val) + 1 !=
+		    cfg_filter.user)
 		return false;
-	if (cfg_by_cgroup && !in_cgroup(task))
+	if (cfg_filter.cgroup && !in_cgroup(task))
 		return false;
-	if (cfg_by_comm && !comm_matches(task))
+	if (cfg_filter.comm_len && !comm_matches(task))
 		return false;
 	return true;
 }

@@ -439,8 +439,7 @@ struct {
  */
 #define KNOB const volatile SEC(".rodata.knobs")
 KNOB bool cfg_user = true, cfg_kernel = true;
-KNOB bool cfg_by_pid = false, cfg_by_tid = false, cfg_by_uid = false, cfg_by_comm = false,
-	  cfg_by_cgroup = false;
+KNOB bool cfg_by_pid = false, cfg_by_tid = false;
 /* The only id in pids, in tids; 0: there may be several */
 KNOB __u32 cfg_only_pid = 0, cfg_only_tid = 0;
 KNOB bool cfg_note_words = false;  /* note_word */
@@ -449,11 +448,7 @@ KNOB bool cfg_lines = false;	   /* positions in code, and line tables */
 KNOB bool cfg_want_cgroup = false; /* costs 15 ns per sample */
 KNOB bool cfg_want_link = false;   /* SF_SAMPLE_LINKED */
 KNOB bool cfg_want_cost = false;   /* sf_cpu_stats.run_ns */
-KNOB __u32 cfg_uid = 0;
-KNOB __u64 cfg_cgroup = 0;
-KNOB int cfg_cgroup_level = 0;
-KNOB char cfg_comm[64] = "";
-KNOB __u32 cfg_comm_len = 0;
+KNOB struct sf_filter cfg_filter = {};
 KNOB __u32 cfg_ncpus = 1;
 KNOB __u32 cfg_page_shift = 12;
 /*

@@ -204,6 +204,20 @@ static __always_inline const struct sf_lang *code_runtime(struct sf_scratch *s, 
 	return d;
 }
 
+/*
+ * The mapping in slot i of vmas[], which the walk of a language began with. It becomes vma_last,
+ * which code_runtime looks at. NULL: another mapping took the slot.
+ */
+static __always_inline struct sf_vma *lang_vma(struct sf_scratch *s, u32 i, u64 module)
+{
+	struct sf_vma *v = vma_at(s, i);
+
+	if (v->word != module || !v->len)
+		return NULL;
+	s->vma_last = i;
+	return v;
+}
+
 /* Sends the record of the code object in hand. 0 or -1. */
 static __always_inline int code_send(struct sf_scratch *s, u32 id)
 {
@@ -278,6 +292,14 @@ static __always_inline u64 lang_word(struct sf_scratch *s, u32 slot, u32 languag
 				     code_describe describe, u32 position)
 {
 	return SF_FRAME_LANG_WORD(language, code_id(s, slot, describe), cfg_lines ? position : 0);
+}
+
+/* Keeps the loop's frame in lang.word: frames of the language take its place. */
+static __always_inline void lang_inside(struct sf_scratch *s)
+{
+	s->lang.word = *frame_at(s, s->lang.first);
+	s->n = s->lang.first;
+	s->lang_at = LANG_INSIDE;
 }
 
 /* Ends the frames of this activation. The loop is shown if wanted, or if frames are missing. */

@@ -53,13 +53,13 @@ static int find_id(const char *dir, uint64_t id, char *ret, size_t cap, int dept
 	return err;
 }
 
-int cgroup_resolve(const char *arg, uint64_t *ret_id, int *ret_level)
+int cgroup_resolve(const char *arg, uint64_t *ret_id, uint32_t *ret_level)
 {
 	char mnt[512], path[PATH_MAX], real[PATH_MAX];
 	struct stat st;
 	uint64_t id;
 	size_t len;
-	int level = 0;
+	uint32_t level = 0;
 
 	if (mount_point(mnt, sizeof(mnt)))
 		return complain(EXIT_UNSUPPORTED,

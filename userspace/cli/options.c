@@ -248,8 +248,18 @@ static int take_user(struct common_opts *o, const char *arg)
 		uid = pw->pw_uid;
 	else if (num_u64(arg, 0, UINT32_MAX - 1, &uid))
 		return complain(EXIT_USAGE, "-u: no user '%s'", arg);
-	o->collect.by_uid = true;
-	o->collect.uid = (uint32_t)uid;
+	o->collect.filter.user = (uint32_t)uid + 1;
+	return 0;
+}
+
+static int take_comm(struct sf_filter *filter, const char *arg)
+{
+	size_t len = strlen(arg);
+
+	if (!len || len > 62)
+		return complain(EXIT_USAGE, "--comm: '%s' is not a pattern of 1 to 62 bytes", arg);
+	memcpy(filter->comm, arg, len);
+	filter->comm_len = (uint32_t)len;
 	return 0;
 }
 
@@ -325,6 +335,8 @@ static int take_number(struct common_opts *o, int id, const char *arg)
 
 int common_opts_take(struct common_opts *o, int id, const char *arg)
 {
+	struct sf_filter *filter = &o->collect.filter;
+
 	switch (id) {
 	case 'p':
 		return take_pids(o, arg);
@@ -339,16 +351,12 @@ int common_opts_take(struct common_opts *o, int id, const char *arg)
 		o->collect.cpus = &o->cpus;
 		return 0;
 	case 'G':
-		return cgroup_resolve(arg, &o->collect.cgroup_id, &o->collect.cgroup_level);
+		return cgroup_resolve(arg, &filter->cgroup, &filter->cgroup_level);
 	case OPT_NATIVE:
 		o->collect.native = true;
 		return 0;
 	case OPT_COMM:
-		if (!*arg || strlen(arg) > 62)
-			return complain(EXIT_USAGE,
-					"--comm: '%s' is not a pattern of 1 to 62 bytes", arg);
-		o->collect.comm_glob = arg;
-		return 0;
+		return take_comm(filter, arg);
 	case 'F':
 	case 'c':
 	case OPT_RING:
@@ -429,9 +437,10 @@ int common_opts_check(struct common_opts *o)
 
 bool common_opts_filter(const struct common_opts *opts)
 {
+	static const struct sf_filter none;
 	const struct collector_opts *o = &opts->collect;
 
-	return o->npids || o->ntids || o->by_uid || o->comm_glob || o->cgroup_id || o->cpus;
+	return o->npids || o->ntids || o->cpus || memcmp(&o->filter, &none, sizeof(none)) != 0;
 }
 
 void common_opts_free(struct common_opts *o)

@@ -107,8 +107,8 @@ int common_opts_take(struct common_opts *o, int id, const char *arg);
 /* Checks for contradictions and missing processes after the last option. 0 or an exit code. */
 int common_opts_check(struct common_opts *o);
 /*
- * Whether only some tasks or CPUs are profiled. Each filter must be in it: progress, top and the
- * message for an empty result ask this function.
+ * Whether only some tasks or CPUs are profiled: progress, top and the message for an empty result
+ * ask this function.
  */
 bool common_opts_filter(const struct common_opts *o);
 void common_opts_free(struct common_opts *o);

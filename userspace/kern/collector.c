@@ -103,12 +103,7 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 	ro->cfg_only_pid = o->npids == 1 && !o->follow_forks ? o->pids[0] : 0;
 	ro->cfg_by_tid = o->ntids != 0;
 	ro->cfg_only_tid = o->ntids == 1 ? o->tids[0] : 0;
-	ro->cfg_by_uid = o->by_uid;
-	ro->cfg_uid = o->uid;
-	ro->cfg_by_comm = o->comm_glob != NULL;
-	ro->cfg_by_cgroup = o->cgroup_id != 0;
-	ro->cfg_cgroup = o->cgroup_id;
-	ro->cfg_cgroup_level = o->cgroup_level;
+	ro->cfg_filter = o->filter;
 	ro->cfg_ncpus = (uint32_t)c->ncpus;
 	ro->cfg_page_shift = (uint32_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
 	ro->cfg_want_cgroup = o->want_cgroup;
@@ -116,10 +111,6 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 	ro->cfg_want_link = o->want_link;
 	ro->cfg_wake_bytes = o->ring_bytes / 4;
 	set_users(ro);
-	if (o->comm_glob) {
-		ro->cfg_comm_len = (uint32_t)strnlen(o->comm_glob, sizeof(ro->cfg_comm) - 1);
-		memcpy((char *)ro->cfg_comm, o->comm_glob, ro->cfg_comm_len);
-	}
 }
 
 /* Not with -vv, which needs libbpf's own buffers to show a verifier's refusal in full. */

@@ -29,11 +29,7 @@ struct collector_opts {
 	const uint32_t *pids, *tids;
 	size_t npids, ntids;
 	bool follow_forks; /* also sample descendants of pids */
-	bool by_uid;
-	uint32_t uid;
-	const char *comm_glob;	     /* NULL: any */
-	uint64_t cgroup_id;	     /* 0: any */
-	int cgroup_level;	     /* depth below the root cgroup */
+	struct sf_filter filter;
 	const struct num_cpus *cpus; /* NULL: all online */
 	uint64_t ring_bytes;	     /* rounded up to a power of two of pages */
 	uint64_t table_bytes;	     /* budget of the row tables */

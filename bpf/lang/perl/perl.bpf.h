@@ -492,15 +492,12 @@ static int perl_rest(u32 round, void *ctx)
 {
 	u32 slot = *(u32 *)ctx;
 	struct sf_scratch *s = scratch_of(slot);
-	struct sf_vma *v;
 	int what;
 
 	if (!s || !s->lang.perl.si)
 		return 1;
-	v = vma_at(s, s->lang.perl.vma);
-	if (v->word != s->lang.perl.module || !v->len) /* another mapping took the place */
+	if (!lang_vma(s, s->lang.perl.vma, s->lang.perl.module))
 		return 1;
-	s->vma_last = s->lang.perl.vma; /* perl_describe uses it */
 	what = perl_one(s, slot);
 	if (what == PERL_LINE) {
 		perl_search(slot);

@@ -377,13 +377,10 @@ static int php_rest(u32 round, void *ctx)
 
 	if (!s)
 		return 1;
-	v = vma_at(s, s->lang.php.vma);
-	if (v->word != s->lang.php.module || !v->len) /* another mapping took the place */
+	v = s->lang.php.frame ? lang_vma(s, s->lang.php.vma, s->lang.php.module) : NULL;
+	d = v ? php_of(v) : NULL;
+	if (!d)
 		return 1;
-	d = php_of(v);
-	if (!d || !s->lang.php.frame)
-		return 1;
-	s->vma_last = s->lang.php.vma; /* php_describe uses it */
 	next = php_emit(s, slot, d);
 	return next != PHP_NEXT && next != PHP_TOP;
 }
@@ -552,7 +549,6 @@ __noinline int php_step(u32 slot)
 	struct sf_scratch *s = scratch_of(slot);
 	const struct sf_php *d;
 	struct sf_vma *v;
-	u32 first;
 
 	if (!s)
 		return SF_STOP_NO_ROW;
@@ -560,15 +556,12 @@ __noinline int php_step(u32 slot)
 	d = php_of(v);
 	if (!d)
 		return SF_STOP_NO_ROW;
-	first = s->lang.first;
 	if (s->lang_at == LANG_LOOP) {
 		s->lang_at = LANG_NATIVE;
-		php_begin(s, d, v, first ? 0 : PHP_OPLINE(s));
+		php_begin(s, d, v, s->lang.first ? 0 : PHP_OPLINE(s));
 		if (!s->lang.php.frame)
 			return SF_STEP_GO;
-		s->lang.word = *frame_at(s, first);
-		s->n = first;
-		s->lang_at = LANG_INSIDE;
+		lang_inside(s);
 	}
 	return php_next(s, slot, d);
 }

@@ -363,10 +363,9 @@ static int python_rest(u32 round, void *ctx)
 		return 1;
 	w = &s->lang;
 	p = &w->python;
-	v = vma_at(s, p->vma);
-	if (v->word != p->module || !v->len || !p->frame) /* another mapping took the place */
+	v = p->frame ? lang_vma(s, p->vma, p->module) : NULL;
+	if (!v)
 		return 1;
-	s->vma_last = p->vma; /* python_describe uses it */
 	lang = lang_of(v);
 	if (!lang)
 		return 1;
@@ -397,7 +396,6 @@ __noinline int python_step(u32 slot)
 	struct sf_scratch *s = scratch_of(slot);
 	const struct sf_lang *lang;
 	struct sf_vma *v;
-	u32 first;
 
 	if (!s)
 		return SF_STOP_NO_ROW;
@@ -405,14 +403,11 @@ __noinline int python_step(u32 slot)
 	lang = lang_of(v);
 	if (!lang)
 		return SF_STOP_NO_ROW;
-	first = s->lang.first;
 	if (s->lang_at == LANG_LOOP) {
 		s->lang_at = LANG_NATIVE;
 		if (!python_enter(s, &lang->python, v))
 			return SF_STEP_GO;
-		s->lang.word = *frame_at(s, first);
-		s->n = first;
-		s->lang_at = LANG_INSIDE;
+		lang_inside(s);
 	}
 	return python_next(s, slot, &lang->python, v->delta);
 }

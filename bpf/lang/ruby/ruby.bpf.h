@@ -142,16 +142,13 @@ static int ruby_rest(u32 round, void *ctx)
 	u32 slot = *(u32 *)ctx, n;
 	struct sf_scratch *s = scratch_of(slot);
 	struct sf_ruby_walk *r;
-	struct sf_vma *v;
 	u64 cfp;
 
 	if (!s)
 		return 1;
 	r = &s->lang.ruby;
-	v = vma_at(s, r->vma);
-	if (v->word != r->module || !v->len) /* another mapping took the place */
+	if (!lang_vma(s, r->vma, r->module))
 		return 1;
-	s->vma_last = r->vma; /* ruby_describe uses it */
 	cfp = r->cfp;
 	n = s->n;
 	if (!cfp || ruby_one(slot) == RUBY_FAULT)
