@@ -128,7 +128,7 @@ __noinline int probe_step(u32 slot)
 	if (pc - page < PROBE_TRAMPOLINE)
 		return probe_leave(s, slot, utask);
 	copy = pc - KLOAD(utask, struct uprobe_task, xol_vaddr);
-	if (!KLOAD(utask, struct uprobe_task, active_uprobe) || copy > PROBE_INSN)
+	if (copy > PROBE_INSN)
 		return NOT_MINE;
 	s->regs.pc = KLOAD(utask, struct uprobe_task, vaddr) + copy;
 	return SF_STEP_GO;
@@ -140,18 +140,20 @@ __noinline int probe_step(u32 slot)
 /*
  * Sets the pc back to a breakpoint that the kernel has not handled yet: it points after the
  * breakpoint, and the instruction there is not done. If the instruction is, because the kernel has
- * emulated it, the pc is right. At a function's first instruction sp tells which. Global: its
- * variables are on the BPF stack only while it runs. Always 0.
+ * emulated it, the pc is right. At a function's first instruction sp tells which. The byte before a
+ * function may be int3, too, though nothing has hit it: linkers pad with it, and a jump's
+ * displacement may end with it. Then the pc is at the breakpoint that the kernel handles. Global:
+ * its variables are on the BPF stack only while it runs. Always 0.
  */
 __noinline int probe_hit(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
+	u8 insn[2]; /* before pc, and at it */
 	u64 ra;
-	u8 insn;
 
 	if (!s || (s->regs.flags & SF_REGS_RA) || !probe_task() ||
-	    copy_user(&insn, sizeof(insn), s->regs.pc - 1) || insn != PROBE_INT3 ||
-	    copy_user(&ra, sizeof(ra), s->regs.sp))
+	    copy_user(insn, sizeof(insn), s->regs.pc - 1) || insn[0] != PROBE_INT3 ||
+	    insn[1] == PROBE_INT3 || copy_user(&ra, sizeof(ra), s->regs.sp))
 		return 0;
 	if (probe_replaced(s, ra) || follows_call(ra))
 		s->regs.pc--;
