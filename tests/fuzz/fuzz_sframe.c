@@ -9,7 +9,6 @@
  */
 #include <stdlib.h>
 
-#include "../unit/brief_check.h"
 #include "readers/sframe.h"
 
 #define SECTION	 0x800000
@@ -53,28 +52,22 @@ static void check_rows(const struct sframe *s, const struct fn *fn, const struct
 		require(rows->rows[rows->n - 1].end == fn->end);
 }
 
-static void check_function(const struct sframe *s, const struct fn *fn, struct sframe_brief *brief,
-			   struct rowbuf *rows, struct diag *diag, bool bounded)
+static void check_function(const struct sframe *s, const struct fn *fn, struct rowbuf *rows,
+			   struct diag *diag, bool bounded)
 {
 	struct fn clipped = *fn;
-	uint64_t noted;
-	bool told;
 	size_t n;
 
 	require(fn->start < fn->end);
 	if (bounded)
 		require(fn->start >= CODE && fn->end <= CODE_END);
 	rows->n = 0;
-	noted = diag->malformed + diag->repaired;
 	require(!sframe_rows(s, fn, rows, diag));
 	check_rows(s, fn, rows);
-	require(sframe_brief_agrees(brief, fn, rows, &told) &&
-		!(told && diag->malformed + diag->repaired != noted));
 	n = rows->n;
 	clipped.end = fn->start + (fn->end - fn->start + 1) / 2;
 	rows->n = 0;
 	require(!sframe_rows(s, &clipped, rows, diag));
-	require(sframe_brief_agrees(brief, &clipped, rows, &told));
 	check_rows(s, &clipped, rows);
 	require(rows->n <= n);
 }
@@ -93,7 +86,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct sframe_bounds bounds = { &code, 1 };
 	struct rowbuf rows = { 0 };
 	struct diag diag = { 0 };
-	struct sframe_brief *brief;
 	struct sframe s;
 	size_t total = 0;
 
@@ -103,14 +95,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		bounds.nphdrs = 0;
 	require(!sframe_open(&s, bytes_of(data + 1, size - 1, data[0] & 4), SECTION,
 			     archs[data[0] & 3], &bounds, &diag));
-	brief = sframe_brief_new(&s);
 	for (size_t i = 0; i < s.fns.n; i++) {
-		check_function(&s, &s.fns.fns[i], brief, &rows, &diag, bounds.nphdrs);
+		check_function(&s, &s.fns.fns[i], &rows, &diag, bounds.nphdrs);
 		total += rows.n;
 	}
 	require(total <= size / 2);
 	rowbuf_free(&rows);
-	sframe_brief_free(brief);
 	sframe_close(&s);
 	return 0;
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "brief_check.h"
 #include "sframe_text.h"
 
 #include <inttypes.h>
@@ -81,25 +80,16 @@ void sframe_text_row(struct sframe_text *t, enum row_arch arch, const struct row
 void sframe_text_all(struct sframe_text *t, const struct sframe *s, uint64_t base,
 		     struct diag *diag)
 {
-	struct sframe_brief *brief = sframe_brief_new(s);
 	struct rowbuf rows = { 0 };
 
 	for (size_t i = 0; i < s->fns.n; i++) {
-		uint64_t noted = diag->malformed + diag->repaired;
-		bool told;
-
 		rows.n = 0;
 		if (sframe_rows(s, &s->fns.fns[i], &rows, diag))
 			abort();
-		for (int round = 0; round < 2; round++) /* learning, and knowing */
-			if (!sframe_brief_agrees(brief, &s->fns.fns[i], &rows, &told) ||
-			    (told && diag->malformed + diag->repaired != noted))
-				abort();
 		for (size_t k = 0; k < rows.n; k++)
 			sframe_text_row(t, s->arch, &rows.rows[k], base);
 	}
 	rowbuf_free(&rows);
-	sframe_brief_free(brief);
 	add(t, "%s", "");
 }
 

@@ -7,7 +7,7 @@
 #include "readers/row_stream.h"
 #include "rows/fntab.h"
 
-/* Bytes. Shorter holes between functions are padding (as in pack_internal.h). */
+/* Bytes. Shorter holes between functions are padding (as in pack.c). */
 #define CODE_PADDING 16
 
 #define CODE_LINE 64 /* bytes of code for a bit of code_gapped.lines: a cache line of marks */

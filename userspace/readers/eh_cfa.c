@@ -12,9 +12,6 @@
  */
 #include "readers/eh_cfa.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "base/vec.h"
 #include "readers/eh_expr.h"
 
@@ -22,6 +19,9 @@
 #define CFA_MAX_ROWS (1 << 20)
 
 #define REG_BX 3 /* x86-64 rbx */
+
+/* Nesting of remember_state. Compilers nest 1 deep, hand-written code a few. */
+#define CFA_DEPTH 64
 
 struct cfa_run {
 	struct bytes b; /* read by op_extended(); step() has a separate copy */
@@ -31,13 +31,12 @@ struct cfa_run {
 	enum row_arch arch;
 	unsigned int nregs; /* registers that a rule can name */
 	uint64_t end;	    /* end of the function */
-	/* NULL for a CIE's initial instructions and in eh_cfa_set */
-	struct rowbuf *out;
-	size_t first;	 /* the function's first row in out */
-	bool initial;	 /* evaluating a CIE's initial instructions */
-	bool changed;	 /* a rule was set since the last row */
-	bool lost;	 /* there is a row with ROW_LOST */
-	const char *bad; /* why it stopped early */
+	struct rowbuf *out; /* NULL for a CIE's initial instructions */
+	size_t first;	    /* the function's first row in out */
+	bool initial;	    /* evaluating a CIE's initial instructions */
+	bool changed;	    /* a rule was set since the last row */
+	bool lost;	    /* there is a row with ROW_LOST */
+	const char *bad;    /* why it stopped early */
 	int err;
 	unsigned int depth;
 	struct cfa_state saved[CFA_DEPTH];
@@ -637,48 +636,4 @@ int eh_cfa_rows(const struct eh_cie *cie, const struct eh_insns *insns, uint64_t
 	if (r.lost)
 		lose_buffer(out, r.first);
 	return r.err;
-}
-
-/*
- * Whether the opcode only sets rules: it does not advance the location, and does not save or
- * restore states.
- */
-static bool sets_rules(uint8_t op)
-{
-	switch (op & 0xc0 ? op & 0xc0 : op) {
-	case DW_CFA_advance_loc:
-	case DW_CFA_advance_loc1:
-	case DW_CFA_advance_loc2:
-	case DW_CFA_advance_loc4:
-	case DW_CFA_MIPS_advance_loc8:
-	case DW_CFA_set_loc:
-	case DW_CFA_remember_state:
-	case DW_CFA_restore_state:
-		return false;
-	default:
-		return true;
-	}
-}
-
-bool eh_cfa_set(const struct eh_cie *cie, struct eh_insns *insns, struct cfa_state *rules)
-{
-	struct bytes op;
-	struct cfa_run r;
-
-	prepare(&r, cie, insns);
-	op = r.b;
-	if (!sets_rules(bytes_u8(&op)))
-		return false;
-	r.cur = *rules;
-	if (!step(&r, &r.b) || r.b.err || r.bad)
-		return false;
-	*rules = r.cur;
-	insns->pos = r.b.pos;
-	return true;
-}
-
-bool eh_cfa_same(const struct eh_cie *a, const struct eh_cie *b)
-{
-	return a->data_align == b->data_align && a->ra_reg == b->ra_reg &&
-	       a->addr_size == b->addr_size && !memcmp(&a->init, &b->init, sizeof(a->init));
 }

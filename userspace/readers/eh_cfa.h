@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Evaluates call frame instructions (DWARF 5, 6.4.2) into rows: the part of the .eh_frame reader
- * that knows opcodes. Internal to the reader: eh_frame.c walks the records and owns the CIEs, and
- * eh_brief.c is the fast path for common functions.
+ * that knows opcodes. Internal to the reader: eh_frame.c walks the records and owns the CIEs.
  *
  * Only the columns of a row are tracked (CFA, RA, FP, and rbx on x86-64); rules of other registers
  * are skipped.
@@ -55,9 +54,6 @@ enum {
 	DW_CFA_restore = 0xc0,
 };
 
-/* Nesting of remember_state. Compilers nest 1 deep, hand-written code a few. */
-#define CFA_DEPTH 64
-
 /*
  * The rules at one location. Each is a rule_pack() word, so that setting, comparing and appending
  * it are single instructions. Only the CFA has a second offset.
@@ -83,10 +79,7 @@ struct cfa_state {
 	uint8_t plt_at;
 	uint8_t flags; /* ROW_* */
 	bool expr;     /* the CFA rule is an expression, not cfa_reg + cfa_off */
-	uint8_t zero;
 };
-
-_Static_assert(sizeof(struct cfa_state) == 80, "no padding: equal states have equal bytes");
 
 struct eh_cie {
 	uint64_t offset, end; /* its record, bytes from the section's start */
@@ -147,14 +140,6 @@ bool eh_cfa_init(struct eh_cie *cie, const struct eh_insns *insns, struct diag *
  */
 int eh_cfa_rows(const struct eh_cie *cie, const struct eh_insns *insns, uint64_t start,
 		uint64_t end, struct rowbuf *out, struct diag *diag);
-
-/*
- * Evaluates the instruction at insns->pos if it only sets rules, and moves insns->pos past it.
- * False: the instruction is of another kind, or damaged; nothing is noted.
- */
-bool eh_cfa_set(const struct eh_cie *cie, struct eh_insns *insns, struct cfa_state *rules);
-/* Whether all instructions, the initial ones included, mean the same under both CIEs */
-bool eh_cfa_same(const struct eh_cie *a, const struct eh_cie *b);
 /* The row of rules that are not a PLT's; end is 0 */
 void eh_cfa_row(const struct cfa_state *rules, struct row *ret);
 

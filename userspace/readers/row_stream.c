@@ -7,13 +7,9 @@
 
 #include "readers/code_framed.h"
 #include "readers/code_inner.h"
-#include "readers/eh_brief.h"
 #include "readers/eh_return.h"
-#include "readers/sframe_brief.h"
 #include "readers/trampoline.h"
 #include "rows/fntab.h"
-
-#define AHEAD 6 /* functions between a prefetch and its use */
 
 /* Only out of memory is fatal: other errors were noted, and the other table may be sound. */
 static int fatal(int err)
@@ -271,11 +267,6 @@ static int next_function(struct row_stream *s, enum row_source which)
 	return err ? err : 1;
 }
 
-static bool same_block(const struct row *a, const struct row *b)
-{
-	return a->plt_rep && a->plt_rep == b->plt_rep && a->start == b->start;
-}
-
 /*
  * The current row of src was cut at pos. If it is the first of a block, the whole block is returned
  * again from pos on.
@@ -284,7 +275,7 @@ static void block_again(struct row_source_state *src, uint64_t pos)
 {
 	const struct row *row = &src->buf.rows[src->at - 1];
 
-	if (src->at > 1 && same_block(row - 1, row))
+	if (src->at > 1 && row_same_block(row - 1, row))
 		return;
 	src->block_at = src->at - 1;
 	src->block_from = pos;
@@ -294,7 +285,8 @@ static void rewind_block(struct row_source_state *src)
 {
 	const struct row first = src->buf.rows[src->block_at];
 
-	for (size_t i = src->block_at; i < src->buf.n && same_block(&first, &src->buf.rows[i]); i++)
+	for (size_t i = src->block_at; i < src->buf.n && row_same_block(&first, &src->buf.rows[i]);
+	     i++)
 		cut_head(&src->buf.rows[i], src->block_from);
 	src->at = src->block_at;
 	src->block_from = 0;
@@ -314,7 +306,7 @@ static int advance(struct row_stream *s, enum row_source which, bool merging)
 	for (;;) {
 		if (src->block_from &&
 		    (src->at == src->buf.n ||
-		     !same_block(&src->buf.rows[src->block_at], &src->buf.rows[src->at])))
+		     !row_same_block(&src->buf.rows[src->block_at], &src->buf.rows[src->at])))
 			rewind_block(src);
 		if (src->at < src->buf.n) {
 			src->cur = src->buf.rows[src->at++];
@@ -338,7 +330,7 @@ static int advance(struct row_stream *s, enum row_source which, bool merging)
 /* Where the tables' next row starts, or a lower address. */
 static uint64_t tables_at(const struct row_stream *s)
 {
-	uint64_t at = s->have_ahead ? s->ahead.start : UINT64_MAX;
+	uint64_t at = UINT64_MAX;
 
 	for (size_t i = 0; i < 2; i++) {
 		const struct row_source_state *src = &s->src[i];
@@ -373,12 +365,6 @@ int row_stream_next(struct row_stream *s, struct row *ret)
 		*ret = s->code->rows[s->code_at++];
 		return 1;
 	}
-	if (s->have_ahead) {
-		*ret = s->ahead;
-		s->have_ahead = false;
-		return 1;
-	}
-
 	for (;;) {
 		if (!sf->have)
 			err = advance(s, ROW_SFRAME, merging);
@@ -416,180 +402,9 @@ int row_stream_next(struct row_stream *s, struct row *ret)
 	}
 }
 
-/* Whether the source is between two functions, with nothing left of the last one. */
-static bool at_function(const struct row_source_state *src)
-{
-	return !src->have && src->at == src->buf.n && !src->block_from;
-}
-
-static const struct fn *upcoming(const struct row_source_state *src)
-{
-	return src->next < src->fns->n ? &src->fns->fns[src->next] : NULL;
-}
-
-/*
- * Brief rows of the source's next function, which stays the next one. 1; 0: it has no brief form,
- * or there is no next function; -ENOMEM.
- */
-static inline int next_in_brief(struct row_stream *s, enum row_source which, struct brief *ret)
-{
-	const struct row_source_state *src = &s->src[which];
-	const struct fn *fn = src->fns ? upcoming(src) : NULL;
-
-	if (!fn || (which == ROW_SFRAME && s->go))
-		return 0;
-	if (which == ROW_SFRAME) {
-		if (!s->sframe)
-			s->sframe = sframe_brief_new(&s->file->sframe);
-		return s->sframe ? sframe_brief_rows(s->sframe, fn, ret) : -ENOMEM;
-	}
-	if (!s->eh)
-		s->eh = eh_brief_new(&s->file->eh);
-	if (!s->eh)
-		return -ENOMEM;
-	if (src->fns->n - src->next > 2 * AHEAD)
-		eh_brief_fetch(s->eh, fn + AHEAD, fn + 2 * AHEAD);
-	return eh_brief_rows(s->eh, fn, ret);
-}
-
-/* Moves past a function that next_in_brief() returned 1 for, in which there was nothing to note. */
-static inline void took_in_brief(struct row_stream *s, enum row_source which)
-{
-	struct row_source_state *src = &s->src[which];
-
-	src->buf.n = src->at = 0;
-	src->next++;
-	if (s->diag && s->file->noted[which] < src->next)
-		s->file->noted[which] = src->next;
-}
-
-/* Returns all of the source's next function. */
-static inline __attribute__((always_inline)) int whole_function(struct row_stream *s,
-								enum row_source which,
-								struct fn_rows *ret)
-{
-	struct row_source_state *src = &s->src[which];
-	int more = next_in_brief(s, which, &s->brief);
-
-	if (more > 0) {
-		took_in_brief(s, which);
-		*ret = (struct fn_rows){ .brief = &s->brief, .source = which };
-	} else if (!more) {
-		more = next_function(s, which);
-		src->at = src->buf.n;
-		*ret = (struct fn_rows){ .rows = src->buf.rows, .n = src->buf.n, .source = which };
-	}
-	return more;
-}
-
-/* Skips .eh_frame functions that end at `end` or before. Damage in them is still noted. */
-static int pass_over(struct row_stream *s, uint64_t end)
-{
-	struct row_source_state *eh = &s->src[ROW_EH_FRAME];
-	const struct fn *fn;
-	int more;
-
-	while ((fn = upcoming(eh)) && fn->end <= end) {
-		more = s->diag ? next_in_brief(s, ROW_EH_FRAME, &s->passed) : 1;
-		if (!more)
-			more = next_function(s, ROW_EH_FRAME);
-		else if (more > 0)
-			took_in_brief(s, ROW_EH_FRAME);
-		if (more < 0)
-			return more;
-		eh->at = eh->buf.n;
-	}
-	return 0;
-}
-
-/*
- * Returns the next function if one source alone describes it or .sframe covers all of it. -ENOTSUP:
- * the sources must be merged row by row; row_stream_next() can continue from here.
- */
-static int merged_function(struct row_stream *s, struct fn_rows *ret)
-{
-	struct row_source_state *sf = &s->src[ROW_SFRAME], *eh = &s->src[ROW_EH_FRAME];
-	const struct fn *fs, *fe;
-	int more;
-
-	if (s->have_ahead || !at_function(sf) || !at_function(eh))
-		return -ENOTSUP;
-	fs = upcoming(sf);
-	fe = upcoming(eh);
-	if (fe && fe->start >= s->sframe_end && (!fs || fe->end <= fs->start))
-		return whole_function(s, ROW_EH_FRAME, ret);
-	if (!fs || (fe && fe->start < fs->start))
-		return fe ? -ENOTSUP : 0;
-	more = next_in_brief(s, ROW_SFRAME, &s->brief);
-	if (more < 0)
-		return more;
-	if (!more || !s->brief.usable || s->brief.rows[0].end != fs->start)
-		return -ENOTSUP;
-	more = pass_over(s, fs->end);
-	fe = upcoming(eh);
-	if (more || (fe && fe->start < fs->end))
-		return more ? more : -ENOTSUP;
-	took_in_brief(s, ROW_SFRAME);
-	*ret = (struct fn_rows){ .brief = &s->brief, .source = ROW_SFRAME };
-	s->sframe_end = fs->end;
-	return 1;
-}
-
-/* The next row, or the rows of the next repeating block. */
-static int merged_piece(struct row_stream *s, struct fn_rows *ret)
-{
-	struct row *piece = s->piece;
-	size_t n = 0;
-	int more;
-
-	do {
-		more = row_stream_next(s, &piece[n]);
-		if (more <= 0)
-			break;
-		if (n && !same_block(&piece[0], &piece[n])) {
-			s->ahead = piece[n];
-			s->have_ahead = true;
-			break;
-		}
-		n++;
-	} while (piece[0].plt_rep && n < ROW_BLOCK_MAX);
-	*ret = (struct fn_rows){ .rows = piece, .n = n };
-	return more < 0 ? more : n > 0;
-}
-
-int row_stream_function(struct row_stream *s, struct fn_rows *ret)
-{
-	int more;
-
-	if (code_is_next(s)) {
-		s->piece[0] = s->code->rows[s->code_at++];
-		*ret = (struct fn_rows){ .rows = s->piece, .n = 1, .source = ROW_CODE };
-		return 1;
-	}
-	if (!s->src[ROW_EH_FRAME].fns)
-		return whole_function(s, ROW_SFRAME, ret);
-	if (!s->src[ROW_SFRAME].fns)
-		return whole_function(s, ROW_EH_FRAME, ret);
-	more = merged_function(s, ret);
-	return more == -ENOTSUP ? merged_piece(s, ret) : more;
-}
-
-void row_stream_rule(const struct row_stream *s, enum row_source source, uint32_t rule,
-		     struct row *ret)
-{
-	if (source == ROW_SFRAME)
-		sframe_brief_rule(s->sframe, rule, ret);
-	else
-		eh_brief_rule(s->eh, rule, ret);
-}
-
 void row_stream_close(struct row_stream *s)
 {
 	rowbuf_free(&s->src[0].buf);
 	rowbuf_free(&s->src[1].buf);
-	free(s->brief.rows);
-	free(s->passed.rows);
-	sframe_brief_free(s->sframe);
-	eh_brief_free(s->eh);
 	memset(s, 0, sizeof(*s));
 }

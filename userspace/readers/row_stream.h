@@ -18,7 +18,6 @@
 #include "readers/eh_frame.h"
 #include "readers/go_rows.h"
 #include "readers/sframe.h"
-#include "rows/brief.h"
 #include "rows/row.h"
 
 /* A file with its tables open. */
@@ -74,11 +73,6 @@ struct row_source_state {
 	uint64_t block_from; /* ... and holds again from here on; 0: none */
 };
 
-#define ROW_BLOCK_MAX 16 /* rows of one repeating block that are returned together */
-
-struct sframe_brief;
-struct eh_brief;
-
 struct row_stream {
 	struct unwind_file *file;
 	struct diag *diag;
@@ -86,23 +80,8 @@ struct row_stream {
 	const struct rowbuf *code;	/* rows from machine code; NULL: not wanted */
 	size_t code_at;			/* the next of them */
 	bool go;			/* src[ROW_SFRAME] is that of go_rows */
-	/* Rows that row_stream_function() returns where sources are merged row by row */
-	struct row piece[ROW_BLOCK_MAX];
-	struct row ahead; /* the row after piece; valid if have_ahead */
-	bool have_ahead;
 	/* End of the last .sframe row returned; .eh_frame rows start there or later */
 	uint64_t sframe_end;
-	struct sframe_brief *sframe; /* NULL until first used */
-	struct eh_brief *eh;
-	struct brief brief, passed; /* passed: .eh_frame functions that .sframe covers */
-};
-
-/* Rows of one function. */
-struct fn_rows {
-	const struct brief *brief; /* or NULL, and then: */
-	struct row *rows;	   /* n */
-	size_t n;
-	enum row_source source; /* source of `brief` */
 };
 
 /* which: ROWS_*. Cannot fail. Damage of a function is noted once, however often it is evaluated. */
@@ -113,16 +92,6 @@ void row_stream_open(struct row_stream *s, struct unwind_file *file, unsigned in
  * other with equal ranges.
  */
 int row_stream_next(struct row_stream *s, struct row *ret);
-/*
- * Returns the rows of row_stream_next faster: all rows of the next function, nearly always as brief
- * rows, if one source alone describes it or .sframe covers all of it; else the next row or the next
- * repeating block. 1 (perhaps without rows), 0 at the end, -ENOMEM. The rows are valid until the
- * next call. Neighbouring brief rows with equal rules are not always joined.
- */
-int row_stream_function(struct row_stream *s, struct fn_rows *ret);
-/* The row of a brief rule number, with start and end 0. */
-void row_stream_rule(const struct row_stream *s, enum row_source source, uint32_t rule,
-		     struct row *ret);
 void row_stream_close(struct row_stream *s);
 
 #endif

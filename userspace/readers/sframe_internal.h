@@ -6,7 +6,6 @@
  *   sframe_anchor.c	table -> what the function starts are relative to
  *   sframe_fde.c	table -> function descriptors, whose layout depends on the version
  *   sframe_rows.c	function -> rows, which versions 1 to 3 encode alike (except s390x in 2)
- *   sframe_brief.c	function -> brief rows (rows/brief.h)
  *   sframe.c		entry points
  *
  * Offsets named *_off count bytes from the section's start, unless said otherwise.
@@ -66,15 +65,6 @@ void sframe_fde_span(const struct sframe *s, const struct sframe_table *t, uint3
  */
 const char *sframe_fde_load(const struct sframe *s, const struct sframe_table *t, uint32_t i,
 			    struct sframe_fde *ret);
-
-/* Bytes of a row's info byte and its words. */
-unsigned int sframe_row_rules_len(uint8_t info);
-/*
- * Reads info byte and words at b into *ret; start and end are 0, the flags include the function's.
- * False: damaged, or there is something to note.
- */
-bool sframe_row_rules(const struct sframe *s, const struct sframe_table *t,
-		      const struct sframe_fde *fde, struct bytes *b, struct row *ret);
 
 /* Executable address ranges, ascending and disjoint. */
 struct sframe_exec {

@@ -14,8 +14,6 @@
  *
  * Without words the RA is undefined: this is the outermost frame. A row holds up to the start of
  * the next one.
- *
- * Packing reads most rows through sframe_brief.c instead.
  */
 #include <errno.h>
 
@@ -341,25 +339,6 @@ static void walk_init(struct walk *w, const struct sframe *s, const struct sfram
 		rule_set(&w->proto.ra, RULE_CFA_MEM, 0, t->fixed_ra);
 	else
 		rule_set(&w->proto.ra, RULE_REG, regs->ra, 0);
-}
-
-unsigned int sframe_row_rules_len(uint8_t info)
-{
-	return 1 + (INFO_WORDS(info) << INFO_SIZE(info));
-}
-
-bool sframe_row_rules(const struct sframe *s, const struct sframe_table *t,
-		      const struct sframe_fde *fde, struct bytes *b, struct row *ret)
-{
-	struct walk w;
-
-	walk_init(&w, s, t, fde, &(struct fn){ 0 }, NULL);
-	w.b = *b;
-	*ret = w.proto;
-	if (read_row(&w, ret) || w.bad_regs)
-		return false;
-	*b = w.b;
-	return true;
 }
 
 /*

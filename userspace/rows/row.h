@@ -111,6 +111,12 @@ struct row {
 	uint8_t go;
 };
 
+/* Whether both are rows of one repeating block. */
+static inline bool row_same_block(const struct row *a, const struct row *b)
+{
+	return a->plt_rep && a->plt_rep == b->plt_rep && a->start == b->start;
+}
+
 /*
  * Whether the RA is in the caller's frame. No function saves it there: the CFA is another address
  * than the caller's sp, and the table does not say so (__longjmp() of AArch64).

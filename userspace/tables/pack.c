@@ -35,9 +35,10 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/slots.h"
 #include "base/vec.h"
+#include "rows/fntab.h"
 #include "rows/pack_rule.h"
-#include "tables/pack_internal.h"
 
 _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_SAME &&
 		       (int)SF_K_UNDEF == (int)RULE_UNDEF && (int)SF_K_CFA == (int)RULE_CFA &&
@@ -54,13 +55,48 @@ _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_S
 
 #define RULES_MAX 6144
 
-static inline __attribute__((always_inline)) uint16_t packed_code(enum row_arch arch,
-								  const struct row *r,
-								  bool tracks_bx)
-{
-	return arch == ROW_ARCH_X86_64 ? pack_rule_x86(r, tracks_bx)
-				       : pack_rule(arch, r, tracks_bx);
-}
+/*
+ * Bytes. Shorter holes between functions are padding, where no code runs, and get no row. Longer
+ * ones get a gap.
+ */
+#define PADDING 16
+
+/* File offsets that a directory covers */
+#define SF_OFFSET_MAX ((uint64_t)SF_DIR_MAX << SF_PAGE_SHIFT)
+
+#define BLOCK_MAX 16 /* rows of one repeating block that are put together */
+
+struct packer {
+	const struct pack_space *space;
+	struct pack_result *out;
+	enum row_arch arch;
+	struct elf_phdr segs[EXEC_SEGMENTS_MAX]; /* ascending by address */
+	size_t nsegs, seg;
+	/* The segment whose rows are packed in this pass; NULL: all */
+	const struct elf_phdr *only;
+	bool tracks_bx, restart_with_bx;
+	uint64_t max_bytes;
+
+	uint32_t *page_rows; /* rows of the page in progress */
+	uint32_t npage_rows;
+	uint64_t page; /* file offset >> SF_PAGE_SHIFT; valid if have_page */
+	bool have_page;
+	uint32_t *dir; /* locations, from out->tables.first_page */
+	size_t ndir, dir_cap;
+	/* The last page written with one row only; plain_loc 0: none */
+	uint32_t plain_row, plain_loc;
+
+	uint64_t end;  /* file offset after the last row; valid if have_page */
+	uint16_t code; /* code of the last row */
+
+	struct sf_rule *rules;
+	size_t nrules, rules_cap;
+	struct slots rule_slots;
+	size_t ranges_cap;
+	const struct rowbuf *known; /* known rows of the file */
+	const struct go_rows *go;   /* Go rows of the file */
+	size_t next_known;
+};
 
 static struct sf_rule full_rule(const struct row *r, bool tracks_bx)
 {
@@ -250,7 +286,8 @@ static inline int append_code(struct packer *p, uint64_t offset, uint16_t code)
 	return 0;
 }
 
-int pack_put_range(struct packer *p, uint64_t start, uint64_t end, uint16_t code)
+/* Sets the rule of [start, end), file offsets. The part before p->end is ignored. */
+static int put_range(struct packer *p, uint64_t start, uint64_t end, uint16_t code)
 {
 	int err = 0;
 
@@ -269,7 +306,8 @@ int pack_put_range(struct packer *p, uint64_t start, uint64_t end, uint16_t code
 	return err;
 }
 
-int pack_note_source(struct packer *p, enum row_source source, uint64_t start, uint64_t end)
+/* Notes the source of [start, end), file offsets, if it is not .eh_frame. */
+static int note_source(struct packer *p, enum row_source source, uint64_t start, uint64_t end)
 {
 	struct pack_result *out = p->out;
 	struct module_range *last = out->nranges ? &out->ranges[out->nranges - 1] : NULL;
@@ -292,12 +330,22 @@ int pack_note_source(struct packer *p, enum row_source source, uint64_t start, u
 	return err;
 }
 
+/* The segment that holds the address, or NULL. Nearly all addresses ascend within a pass. */
+static inline const struct elf_phdr *segment_of(struct packer *p, uint64_t addr)
+{
+	if (p->seg && (p->seg == p->nsegs || addr < p->segs[p->seg].vaddr))
+		p->seg = 0; /* a trampoline behind the last function of a segment */
+	while (p->seg < p->nsegs && addr >= p->segs[p->seg].vaddr + p->segs[p->seg].filesz)
+		p->seg++;
+	return p->seg < p->nsegs && addr >= p->segs[p->seg].vaddr ? &p->segs[p->seg] : NULL;
+}
+
 enum place { PLACE_OK, PLACE_LATER, PLACE_NOWHERE };
 
 /* File offsets of a row's range. */
 static enum place row_offsets(struct packer *p, const struct row *r, uint64_t *start, uint64_t *end)
 {
-	const struct elf_phdr *seg = pack_segment_of(p, r->start);
+	const struct elf_phdr *seg = segment_of(p, r->start);
 
 	if (!seg)
 		return PLACE_NOWHERE;
@@ -360,9 +408,10 @@ static int code_of_unpackable(struct packer *p, const struct row *r, uint16_t *r
 	return indexed_code(p, &rule, ret);
 }
 
-int pack_code_of(struct packer *p, const struct row *r, uint16_t *ret)
+/* The row's rule as BPF reads it; SF_RULE_GAP, and counted, if the rules are full. */
+static int code_of(struct packer *p, const struct row *r, uint16_t *ret)
 {
-	*ret = packed_code(p->arch, r, p->tracks_bx);
+	*ret = pack_rule(p->arch, r, p->tracks_bx);
 	return *ret == SF_RULE_INDEXED ? code_of_unpackable(p, r, ret) : 0;
 }
 
@@ -379,8 +428,8 @@ static int put_block(struct packer *p, struct row *rows, size_t n, uint64_t star
 	for (size_t i = 0; i < n; i++)
 		rows[i].plt_rep = 0;
 	if (n == 1 && !rows[0].plt_at) {
-		err = pack_code_of(p, &rows[0], &code);
-		return err ? err : pack_put_range(p, start, end, code);
+		err = code_of(p, &rows[0], &code);
+		return err ? err : put_range(p, start, end, code);
 	}
 	if (n == 2 && rep == 16 && !(start & 15) && !rows[0].plt_at && rows[1].plt_at < 16 &&
 	    rows[0].cfa.kind == RULE_REG && rows[1].cfa.kind == RULE_REG &&
@@ -392,7 +441,7 @@ static int put_block(struct packer *p, struct row *rows, size_t n, uint64_t star
 		rule.plt_at = (uint8_t)rows[1].plt_at;
 		rule.cfa_off2 = rows[1].cfa.off - rows[0].cfa.off;
 		err = indexed_code(p, &rule, &code);
-		return err ? err : pack_put_range(p, start, end, code);
+		return err ? err : put_range(p, start, end, code);
 	}
 	for (uint64_t at = start; at < end && !err; at += rep) {
 		for (size_t i = 0; i < n && !err; i++) {
@@ -401,9 +450,9 @@ static int put_block(struct packer *p, struct row *rows, size_t n, uint64_t star
 
 			if (from >= end || from >= to)
 				continue;
-			err = pack_code_of(p, &rows[i], &code);
+			err = code_of(p, &rows[i], &code);
 			if (!err)
-				err = pack_put_range(p, from, to < end ? to : end, code);
+				err = put_range(p, from, to < end ? to : end, code);
 		}
 	}
 	return err;
@@ -422,10 +471,10 @@ static int put_row(struct packer *p, const struct row *r)
 	p->out->lost_rows += place == PLACE_NOWHERE;
 	if (place != PLACE_OK)
 		return 0;
-	err = pack_note_source(p, r->source, start, end);
+	err = note_source(p, r->source, start, end);
 	if (!err)
-		err = pack_code_of(p, r, &code);
-	return err ? err : pack_put_range(p, start, end, code);
+		err = code_of(p, r, &code);
+	return err ? err : put_range(p, start, end, code);
 }
 
 /* Puts a row, or the n rows of one repeating block. */
@@ -443,34 +492,28 @@ static int put_rows(struct packer *p, struct row *rows, size_t n)
 	p->out->lost_rows += place == PLACE_NOWHERE ? n : 0;
 	if (place != PLACE_OK)
 		return 0;
-	err = pack_note_source(p, rows[0].source, start, end);
+	err = note_source(p, rows[0].source, start, end);
 	return err ? err : put_block(p, rows, n, start, end);
 }
 
-int pack_put_function(struct packer *p, struct row *rows, size_t n)
-{
-	size_t i, len;
-	int err = 0;
-
-	for (i = 0; i < n && !err; i += len) {
-		len = 1;
-		if (rows[i].plt_rep)
-			while (i + len < n && rows[i + len].plt_rep &&
-			       rows[i + len].start == rows[i].start && len < ROW_BLOCK_MAX)
-				len++;
-		err = put_rows(p, &rows[i], len);
-	}
-	return err ? err : p->restart_with_bx ? -EAGAIN : 0;
-}
-
+/* Puts all rows of the stream. -EAGAIN: a CFA is based on rbx, see pack_file(). */
 static int pack_rows(struct packer *p, struct row_stream *stream)
 {
-	struct fn_rows f;
+	struct row rows[BLOCK_MAX], next;
 	uint64_t from = 0;
-	int more, err = 0;
+	int more = row_stream_next(stream, &next), err = 0;
+	size_t n;
 
-	while (!err && (more = row_stream_function(stream, &f)) > 0)
-		err = f.brief ? pack_put_brief(p, stream, &f) : pack_put_function(p, f.rows, f.n);
+	while (more > 0 && !err) {
+		n = 0;
+		do {
+			rows[n++] = next;
+			more = row_stream_next(stream, &next);
+		} while (more > 0 && n < BLOCK_MAX && row_same_block(&rows[0], &next));
+		err = put_rows(p, rows, n);
+		if (!err && p->restart_with_bx)
+			err = -EAGAIN;
+	}
 	if (err)
 		return err;
 	return more ? more : put_known(p, &from, UINT64_MAX, NULL);
@@ -527,9 +570,6 @@ static int pack_pass(struct packer *p, struct unwind_file *file, const struct el
 
 	p->seg = 0;
 	p->next_known = 0;
-	p->plain_limit = 0;
-	/* Rule numbers belong to the stream */
-	p->brief[ROW_SFRAME].n = p->brief[ROW_EH_FRAME].n = 0;
 	p->only = only;
 	row_stream_open(&stream, file, ROWS_MERGED, diag);
 	err = pack_rows(p, &stream);
@@ -582,8 +622,6 @@ static int pack_once(struct unwind_file *file, const struct pack_space *space,
 		err = finish(p);
 	free(p->page_rows);
 	free(p->dir);
-	free(p->brief[ROW_SFRAME].code);
-	free(p->brief[ROW_EH_FRAME].code);
 	free(p->rules);
 	slots_free(&p->rule_slots);
 	free(p);
