@@ -200,24 +200,23 @@ static inline bool read_plain_fde(struct open_ctx *c, struct eh_fde *fde, uint64
 				  uint64_t *ret_end)
 {
 	const struct eh_cie *cie = c->last;
-	uint64_t at = (uint64_t)fde->insns + 4, v, aug, start, range;
-	struct words w;
+	uint64_t at = (uint64_t)fde->insns + 4, aug, start, range;
+	struct bytes b = c->e->sec;
+	uint32_t raw;
 
 	if (!cie || cie->offset != fde->cie || !cie->plain || c->e->sec.be || fde->dwarf64 ||
-	    at + 9 > fde->insns_end || !bytes_words(&c->e->sec, at, 9, NULL, &w) ||
-	    !words_peek(&w, &v))
+	    at + 9 > fde->insns_end)
 		return false;
-	words_skip(&w, 8);
-	if (!words_peek(&w, &aug))
-		return false;
-	aug = (uint8_t)aug;
-	start = cie->bases.addr + at + (uint64_t)(int64_t)(int32_t)v;
-	range = v >> 32;
-	if (aug >= 0x80 || at + 9 + aug > fde->insns_end || range > INT32_MAX ||
+	bytes_seek(&b, at);
+	raw = bytes_u32(&b);
+	start = cie->bases.addr + at + (uint64_t)(int64_t)(int32_t)raw;
+	range = bytes_u32(&b);
+	aug = bytes_u8(&b);
+	if (b.err || aug >= 0x80 || at + 9 + aug > fde->insns_end || range > INT32_MAX ||
 	    range > UINT64_MAX - start)
 		return false;
 	*ret_start = start;
-	*ret_end = is_dropped(c, cie, start, (uint32_t)v) ? start : start + range;
+	*ret_end = is_dropped(c, cie, start, raw) ? start : start + range;
 	fde->insns = (uint32_t)(at + 9 + aug);
 	fde->cie = (uint32_t)(cie - c->e->cies);
 	return true;
