@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "codewalk/code_op.h"
 #include "readers/eh_cfa.h"
+#include "readers/one_row.h"
 
 #define CODE_MIN   6u	      /* bytes */
 #define CODE_MAX   (8u << 20) /* bytes of such code, in all of a file */
@@ -45,9 +46,7 @@ struct step {
 
 struct framed {
 	const struct code_arch *arch;
-	struct row row; /* the one row of the code */
-	struct bytes text;
-	uint64_t start;
+	struct one_row_fn fn;
 	struct step *steps;
 	size_t n, cap;
 	uint8_t *entries; /* a bit for each byte: called */
@@ -112,10 +111,10 @@ static bool goes_on(const struct code_op *op)
 /* The instruction at that offset, up to the next entry. OP_BAD, one byte: there is none. */
 static void decode(const struct framed *f, uint64_t at, struct code_op *op)
 {
-	const uint8_t *code = f->text.base + at;
+	const uint8_t *code = f->fn.text.base + at;
 
-	f->arch->decode(code, f->text.len - at, f->start + at, op);
-	if (op->len > f->text.len - at)
+	f->arch->decode(code, f->fn.text.len - at, f->fn.start + at, op);
+	if (op->len > f->fn.text.len - at)
 		op->kind = OP_BAD;
 	for (unsigned int i = 1; i < op->len && op->kind != OP_BAD; i++)
 		if (bit(f->entries, at + i))
@@ -145,7 +144,7 @@ static int decode_all(struct framed *f)
 	struct code_op op;
 
 	f->n = 0;
-	for (uint64_t at = 0; at < f->text.len; at += op.len) {
+	for (uint64_t at = 0; at < f->fn.text.len; at += op.len) {
 		struct step *s;
 
 		if (f->n == STEPS_MAX)
@@ -159,8 +158,8 @@ static int decode_all(struct framed *f)
 		s->ends = !goes_on(&op);
 		s->nop = op.kind == OP_NOP;
 		if ((op.kind == OP_JUMP || op.kind == OP_BRANCH || op.kind == OP_CALL) &&
-		    op.target && op.target - f->start < f->text.len)
-			s->to = (uint32_t)(op.target - f->start) + 1;
+		    op.target && op.target - f->fn.start < f->fn.text.len)
+			s->to = (uint32_t)(op.target - f->fn.start) + 1;
 	}
 	return 0;
 }
@@ -183,7 +182,7 @@ static bool find_entries(struct framed *f)
 			f->steps[to - 1].entry = true;
 		s->to = s->kind == CALLS ? 0 : (uint32_t)to;
 		if (i && s->kind == SETS_FP && s[-1].kind == MOVES_SP &&
-		    f->text.base[s[-1].at] == 0x55) /* push %rbp */
+		    f->fn.text.base[s[-1].at] == 0x55) /* push %rbp */
 			s[-1].entry = true;
 	}
 	return found;
@@ -315,7 +314,7 @@ static bool follow(struct framed *f)
 
 static int push_rows(const struct framed *f, struct rowbuf *out)
 {
-	struct row row = f->row;
+	struct row row = f->fn.row;
 	int err = 0;
 
 	row.source = ROW_CODE;
@@ -329,8 +328,8 @@ static int push_rows(const struct framed *f, struct rowbuf *out)
 			next++;
 		row.flags = entry ? ROW_LEADS : 0;
 		row.cfa = (struct rule){ .kind = RULE_REG, .reg = X86_RSP, .off = state };
-		row.start = f->start + f->steps[i].at;
-		row.end = f->start + f->steps[next - 1].at + f->steps[next - 1].len;
+		row.start = f->fn.start + f->steps[i].at;
+		row.end = f->fn.start + f->steps[next - 1].at + f->steps[next - 1].len;
 		err = is_height(state) ? rowbuf_push(out, &row) : 0;
 	}
 	return err;
@@ -340,7 +339,7 @@ static int take_code(struct framed *f, struct rowbuf *out)
 {
 	int err;
 
-	f->entries = calloc(f->text.len / 8 + 1, 1);
+	f->entries = calloc(f->fn.text.len / 8 + 1, 1);
 	if (!f->entries)
 		return -ENOMEM;
 	err = decode_all(f);
@@ -358,9 +357,9 @@ static int take_code(struct framed *f, struct rowbuf *out)
 }
 
 /* Whether the instructions only set rules, and the frame pointer gives the CFA then. */
-static bool may_be_one_row(const struct eh_frame *eh, const struct eh_fde *fde, uint64_t cfa)
+static bool may_be_framed(const struct eh_frame *eh, const struct eh_fde *fde)
 {
-	bool by_fp = eh->cies[fde->cie].init.cfa == cfa;
+	bool by_fp = eh->cies[fde->cie].init.cfa == rule_pack(RULE_REG, X86_RBP, 16);
 	struct bytes b = bytes_sub(&eh->sec, fde->insns, fde->insns_end - fde->insns);
 
 	while (bytes_left(&b) && !b.err) {
@@ -378,59 +377,40 @@ static bool may_be_one_row(const struct eh_frame *eh, const struct eh_fde *fde, 
 	return by_fp && !b.err;
 }
 
-/* Whether the function has one row, with a frame pointer. 1, 0 or -ENOMEM. */
-static int has_one_row(const struct eh_frame *eh, const struct fn *fn, struct row *ret)
+static bool is_framed(const struct row *row)
 {
-	const struct eh_fde *fde = &eh->fdes[fn->ref];
-	const uint64_t cfa = rule_pack(RULE_REG, X86_RBP, 16);
-	struct rowbuf rows = { 0 };
-	int ok;
-
-	if (fn->end - fn->start < CODE_MIN || fde->insns_end - fde->insns > INSNS_MAX ||
-	    !may_be_one_row(eh, fde, cfa))
-		return 0;
-	ok = eh_frame_rows(eh, fn, &rows, NULL);
-	if (!ok && rows.n == 1) {
-		*ret = rows.rows[0];
-		ok = rule_packed(&ret->cfa) == cfa &&
-		     rule_packed(&ret->ra) == rule_pack(RULE_CFA_MEM, 0, -8) &&
-		     rule_packed(&ret->fp) == rule_pack(RULE_CFA_MEM, 0, -16) && !ret->flags &&
-		     !ret->plt_rep;
-	}
-	rowbuf_free(&rows);
-	return ok;
+	return rule_packed(&row->cfa) == rule_pack(RULE_REG, X86_RBP, 16) &&
+	       rule_packed(&row->ra) == rule_pack(RULE_CFA_MEM, 0, -8) &&
+	       rule_packed(&row->fp) == rule_pack(RULE_CFA_MEM, 0, -16);
 }
 
-int code_framed_rows(const struct eh_frame *eh, const struct elf_image *img, struct rowbuf *out)
+static int take(void *ctx, const struct one_row_fn *fn, struct rowbuf *out)
 {
 	/* Parts of functions that are placed elsewhere have such a row, too, and no prologue. */
 	static const uint8_t sets_up[] = { 0x55, 0x48, 0x89, 0xe5 },
 			     other[] = { 0x55, 0x48, 0x8b, 0xec };
+	struct framed *f = ctx;
+
+	f->fn = *fn;
+	if (memmem(fn->text.base, fn->text.len, sets_up, sizeof(sets_up)) ||
+	    memmem(fn->text.base, fn->text.len, other, sizeof(other)))
+		return take_code(f, out);
+	return 0;
+}
+
+int code_framed_rows(const struct eh_frame *eh, const struct elf_image *img, struct rowbuf *out)
+{
+	static const struct one_row_kind kind = {
+		.code_min = CODE_MIN,
+		.code_max = CODE_MAX,
+		.insns_max = INSNS_MAX,
+		.may_be = may_be_framed,
+		.is = is_framed,
+		.take = take,
+	};
 	struct framed f = { .arch = code_arch_x86() };
-	uint64_t left = CODE_MAX, off;
-	int err = 0;
+	int err = f.arch ? one_row_each(eh, img, &kind, &f, out) : 0;
 
-	for (size_t i = 0; i < eh->fns.n && f.arch && err >= 0; i++) {
-		const struct fn *fn = &eh->fns.fns[i];
-		struct elf_blob blob;
-
-		err = has_one_row(eh, fn, &f.row);
-		if (err <= 0 || fn->end - fn->start > left ||
-		    !elf_image_vaddr_to_offset(img, fn->start, &off))
-			continue;
-		err = elf_image_read(img, off, fn->end - fn->start, &blob);
-		if (err) {
-			err = err == -ENOMEM ? err : 0;
-			continue;
-		}
-		left -= fn->end - fn->start;
-		f.start = fn->start;
-		f.text = blob.view;
-		if (memmem(f.text.base, f.text.len, sets_up, sizeof(sets_up)) ||
-		    memmem(f.text.base, f.text.len, other, sizeof(other)))
-			err = take_code(&f, out);
-		elf_blob_free(&blob);
-	}
 	free(f.steps);
-	return err < 0 ? err : 0;
+	return err;
 }

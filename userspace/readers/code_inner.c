@@ -7,6 +7,7 @@
 
 #include "codewalk/code_op.h"
 #include "readers/eh_cfa.h"
+#include "readers/one_row.h"
 #include "rows/fntab.h"
 
 #define CODE_MIN   1024u /* bytes of code with one row; most cold parts of functions have less */
@@ -22,9 +23,7 @@
 
 struct inner {
 	const struct code_arch *arch;
-	struct row row; /* the one row of the code */
-	struct bytes text;
-	uint64_t start;
+	struct one_row_fn fn;
 	uint16_t *height;	   /* stack height at each byte where the row is wrong; else 0 */
 	uint64_t calls[CALLS_MAX]; /* offsets of functions inside */
 	size_t ncalls;
@@ -35,11 +34,11 @@ static bool decode(const struct inner *in, uint64_t at, struct code_op *op)
 {
 	struct bytes text;
 
-	if (at >= in->text.len)
+	if (at >= in->fn.text.len)
 		return false;
-	text = bytes_sub(&in->text, at, in->text.len - at);
-	in->arch->decode(bytes_here(&text), bytes_left(&text), in->start + at, op);
-	return op->kind != OP_BAD && op->len <= in->text.len - at;
+	text = bytes_sub(&in->fn.text, at, in->fn.text.len - at);
+	in->arch->decode(bytes_here(&text), bytes_left(&text), in->fn.start + at, op);
+	return op->kind != OP_BAD && op->len <= in->fn.text.len - at;
 }
 
 /* Notes the height for the instruction. */
@@ -79,7 +78,7 @@ static bool fits(const struct rule *saved, uint8_t reg, const struct code_op *op
  */
 static uint64_t pass_run(struct inner *in, uint64_t at, bool down, bool note)
 {
-	const int64_t frame = in->row.cfa.off;
+	const int64_t frame = in->fn.row.cfa.off;
 	int64_t height = down ? ENTRY : frame, by;
 	const uint64_t from = at;
 	struct code_op op;
@@ -90,8 +89,8 @@ static uint64_t pass_run(struct inner *in, uint64_t at, bool down, bool note)
 			break;
 		if (note)
 			put(in, at, &op, height);
-		if (!fits(&in->row.fp, X86_RBP, &op, down ? height - by : height) ||
-		    !fits(&in->row.bx, X86_RBX, &op, down ? height - by : height))
+		if (!fits(&in->fn.row.fp, X86_RBP, &op, down ? height - by : height) ||
+		    !fits(&in->fn.row.bx, X86_RBX, &op, down ? height - by : height))
 			return 0;
 		height -= by;
 		at += op.len;
@@ -148,7 +147,7 @@ static void sweep(struct inner *in)
 	bool reached = true;
 	struct code_op op;
 
-	while (at < in->text.len) {
+	while (at < in->fn.text.len) {
 		if (!decode(in, at, &op)) {
 			at++;
 			reached = true;
@@ -157,9 +156,9 @@ static void sweep(struct inner *in)
 		end = take_run(in, at, &op, reached);
 		reached = end ? raise_of(in, &op) < 0 : goes_on(&op, reached);
 		at = end ? end : at + op.len;
-		if (op.kind == OP_CALL && op.target != in->start + at &&
-		    op.target - in->start < in->text.len && in->ncalls < CALLS_MAX)
-			in->calls[in->ncalls++] = op.target - in->start;
+		if (op.kind == OP_CALL && op.target != in->fn.start + at &&
+		    op.target - in->fn.start < in->fn.text.len && in->ncalls < CALLS_MAX)
+			in->calls[in->ncalls++] = op.target - in->fn.start;
 	}
 }
 
@@ -202,10 +201,10 @@ static bool follow_leaf(const struct inner *in, struct leaf *l, uint64_t at)
 		    changes(&op, X86_RSP) || changes(&op, X86_RBP) || changes(&op, X86_RBX))
 			return false;
 		if (op.kind == OP_BRANCH && l->nahead < LEAF_AHEAD)
-			l->ahead[l->nahead++] = op.target - in->start;
+			l->ahead[l->nahead++] = op.target - in->fn.start;
 		else if (op.kind == OP_BRANCH)
 			return false;
-		at = op.kind == OP_JUMP ? op.target - in->start : at + op.len;
+		at = op.kind == OP_JUMP ? op.target - in->fn.start : at + op.len;
 	}
 	return true;
 }
@@ -238,8 +237,8 @@ static struct rule rule_at(const struct rule *rule, int64_t height)
 
 static int push_rows(const struct inner *in, struct rowbuf *out)
 {
-	const uint64_t len = in->text.len;
-	struct row row = in->row;
+	const uint64_t len = in->fn.text.len;
+	struct row row = in->fn.row;
 	uint64_t end;
 	int err = 0;
 
@@ -249,12 +248,12 @@ static int push_rows(const struct inner *in, struct rowbuf *out)
 
 		for (end = at + 1; end < len && in->height[end] == height;)
 			end++;
-		row.start = in->start + at;
-		row.end = in->start + end;
+		row.start = in->fn.start + at;
+		row.end = in->fn.start + end;
 		row.cfa.off = height & ~LEADS;
 		row.flags = height & LEADS ? ROW_LEADS : 0;
-		row.fp = rule_at(&in->row.fp, row.cfa.off);
-		row.bx = rule_at(&in->row.bx, row.cfa.off);
+		row.fp = rule_at(&in->fn.row.fp, row.cfa.off);
+		row.bx = rule_at(&in->fn.row.bx, row.cfa.off);
 		err = height ? rowbuf_push(out, &row) : 0;
 	}
 	return err;
@@ -356,7 +355,7 @@ static int push_leads(const struct eh_frame *eh, const struct elf_image *img, si
  */
 static bool may_remove_frame(const struct inner *in)
 {
-	struct bytes text = in->text;
+	struct bytes text = in->fn.text;
 
 	for (; bytes_left(&text) >= 5; bytes_skip(&text, 1)) {
 		const uint64_t next = bytes_peek64le(&text);
@@ -373,7 +372,7 @@ static int take_code(struct inner *in, struct rowbuf *out)
 	struct leaf *leaf = malloc(sizeof(*leaf));
 	int err = -ENOMEM;
 
-	in->height = calloc(in->text.len, sizeof(*in->height));
+	in->height = calloc(in->fn.text.len, sizeof(*in->height));
 	in->ncalls = 0;
 	if (leaf && in->height) {
 		sweep(in);
@@ -386,55 +385,33 @@ static int take_code(struct inner *in, struct rowbuf *out)
 	return err;
 }
 
-/* Whether the function has one row, with a frame. 1, 0 or -ENOMEM. */
-static int has_one_row(const struct eh_frame *eh, const struct fn *fn, struct row *ret)
+static bool has_frame(const struct row *row)
 {
-	const struct eh_fde *fde = &eh->fdes[fn->ref];
-	struct rowbuf rows = { 0 };
-	int ok = 0;
+	return row->cfa.kind == RULE_REG && row->cfa.reg == X86_RSP && row->cfa.off > ENTRY &&
+	       row->cfa.off <= FRAME_MAX && row->cfa.off % 8 == 0 && row->ra.kind == RULE_CFA_MEM &&
+	       row->ra.off == -8;
+}
 
-	if (fn->end - fn->start < CODE_MIN || fde->insns_end - fde->insns > INSNS_MAX)
-		return 0;
-	ok = eh_frame_rows(eh, fn, &rows, NULL);
-	if (!ok && rows.n == 1) {
-		*ret = rows.rows[0];
-		ok = ret->cfa.kind == RULE_REG && ret->cfa.reg == X86_RSP && ret->cfa.off > ENTRY &&
-		     ret->cfa.off <= FRAME_MAX && ret->cfa.off % 8 == 0 &&
-		     ret->ra.kind == RULE_CFA_MEM && ret->ra.off == -8 && !ret->flags &&
-		     !ret->plt_rep;
-	}
-	rowbuf_free(&rows);
-	return ok;
+static int take(void *ctx, const struct one_row_fn *fn, struct rowbuf *out)
+{
+	struct inner *in = ctx;
+
+	in->fn = *fn;
+	return may_remove_frame(in) ? take_code(in, out) : 0;
 }
 
 int code_inner_rows(const struct eh_frame *eh, const struct elf_image *img, struct rowbuf *out)
 {
+	static const struct one_row_kind kind = {
+		.code_min = CODE_MIN,
+		.code_max = CODE_MAX,
+		.insns_max = INSNS_MAX,
+		.is = has_frame,
+		.take = take,
+	};
 	struct inner in = { .arch = code_arch_x86() };
-	uint64_t left = CODE_MAX, off;
 	const size_t first = out->n;
-	int err = 0;
+	int err = in.arch ? one_row_each(eh, img, &kind, &in, out) : 0;
 
-	for (size_t i = 0; i < eh->fns.n && in.arch && err >= 0; i++) {
-		const struct fn *fn = &eh->fns.fns[i];
-		struct elf_blob blob;
-
-		err = has_one_row(eh, fn, &in.row);
-		if (err <= 0 || fn->end - fn->start > left ||
-		    !elf_image_vaddr_to_offset(img, fn->start, &off))
-			continue;
-		err = elf_image_read(img, off, fn->end - fn->start, &blob);
-		if (err) {
-			err = err == -ENOMEM ? err : 0;
-			continue;
-		}
-		left -= fn->end - fn->start;
-		in.start = fn->start;
-		in.text = blob.view;
-		if (may_remove_frame(&in))
-			err = take_code(&in, out);
-		elf_blob_free(&blob);
-	}
-	if (err >= 0)
-		err = push_leads(eh, img, first, out);
-	return err < 0 ? err : 0;
+	return err ? err : push_leads(eh, img, first, out);
 }
