@@ -229,6 +229,18 @@ static uint64_t number_of(Dwarf_Die *die, unsigned int name)
 	return dwarf_attr(die, name, &attr) && !dwarf_formudata(&attr, &value) ? value : 0;
 }
 
+/* The line of its name where it is declared. */
+static uint32_t start_of(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word line;
+
+	return dwarf_attr_integrate(die, DW_AT_decl_line, &attr) &&
+			       !dwarf_formudata(&attr, &line) && line <= INT32_MAX
+		       ? (uint32_t)line
+		       : 0;
+}
+
 /* The call site of an inlined function is the line of its caller. */
 static void find_call(const struct reader *r, Dwarf_Die *inlined, struct dwarf_frame *ret)
 {
@@ -252,6 +264,7 @@ static void tell(struct reader *r, size_t i)
 	for (uint32_t at = b->node; at != NONE && n < DWARF_MAX_CHAIN; at = r->nodes[at].caller) {
 		Dwarf_Die *die = &r->nodes[at].die;
 
+		frames[n].start_line = start_of(die);
 		frames[n++].name = name_of(die);
 		if (r->job->lines && n < DWARF_MAX_CHAIN && r->nodes[at].caller != NONE)
 			find_call(r, die, &frames[n]);

@@ -34,8 +34,9 @@ struct dwarf_job {
 struct dwarf_frame {
 	/* Linkage name (mangled), or else the source name; NULL: unknown */
 	const char *name;
-	const char *file; /* NULL: unknown */
-	uint32_t line;	  /* 0: unknown */
+	const char *file;    /* NULL: unknown */
+	uint32_t line;	     /* 0: unknown */
+	uint32_t start_line; /* the line at which the function begins; 0: unknown */
 };
 
 /*

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/radix.h"
 #include "base/vec.h"
+#include "elf/go_lines.h"
 
 struct place {
 	uint64_t key; /* module << SF_FRAME_MODULE_SHIFT | offset */
@@ -165,7 +166,7 @@ static int work(struct part *p, int fd, const struct elf_facts *facts, const cha
 }
 
 /* -ENOENT: the file has no DWARF. */
-static int read_part(struct part *p, const struct place *places, size_t n)
+static int read_dwarf(struct part *p, const struct place *places, size_t n)
 {
 	struct debug_query q = query_of(p, &p->facts, p->m->path);
 	struct debug_file debug = { .fd = -1 };
@@ -183,6 +184,122 @@ static int read_part(struct part *p, const struct place *places, size_t n)
 	free(p->addrs);
 	free(p->offsets);
 	return err;
+}
+
+/* ---- Go ---- */
+
+#define GO_ANSWERS_MAX (32u << 20) /* bytes of all answers about a file */
+
+_Static_assert(GO_FRAMES_MAX <= DWARF_MAX_CHAIN, "");
+
+/* Emits the frames of one place as the options want them. */
+static int tell_go(struct part *p, uint64_t offset, const struct go_places *got, uint32_t at,
+		   uint32_t n)
+{
+	bool inlined = p->opts->go || p->opts->inlined, lines = p->opts->go || p->opts->lines;
+	struct dwarf_frame frames[GO_FRAMES_MAX];
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct go_place *v = &got->v[at + i];
+
+		frames[i] = (struct dwarf_frame){
+			.name = got->text[v->name] ? got->text + v->name : NULL,
+			.file = lines && got->text[v->file] ? got->text + v->file : NULL,
+			.line = lines ? v->line : 0,
+			.start_line = v->start_line,
+		};
+	}
+	/* Without inlined functions, the function itself has the line of the address. */
+	if (!inlined) {
+		frames[0].name = frames[n - 1].name;
+		frames[0].start_line = frames[n - 1].start_line;
+		n = 1;
+	}
+	return p->opts->found(p->opts->ctx, p->m, offset, frames, n);
+}
+
+/* Collects the next offsets of the places, each once. Moves *at to the place after them. */
+static size_t next_offsets(const struct place *places, size_t n, size_t *at,
+			   uint64_t ret[GO_PLACES_ASKED])
+{
+	size_t count = 0;
+
+	for (; *at < n; ++*at) {
+		uint64_t offset = places[*at].key & SF_FRAME_OFFSET_MASK;
+
+		if (count && ret[count - 1] == offset)
+			continue;
+		if (count == GO_PLACES_ASKED)
+			break;
+		ret[count++] = offset;
+	}
+	return count;
+}
+
+/* Emits an answer. Moves the places that it has nothing about to the end of the first *kept. */
+static int take_go(struct part *p, const uint64_t *offsets, size_t n, const struct go_places *got,
+		   struct place *places, size_t *kept)
+{
+	uint32_t at = 0, end;
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err; i++, at = end) {
+		for (end = at; end < got->n && got->v[end].at == i; end++)
+			;
+		if (end > at)
+			err = tell_go(p, offsets[i], got, at, end - at);
+		else
+			places[(*kept)++] = (struct place){
+				(uint64_t)p->m->id << SF_FRAME_MODULE_SHIFT | offsets[i], p->pid
+			};
+	}
+	return err;
+}
+
+/*
+ * Reads Go's table for the places, and leaves those that it does not know, *n of them. 0; -ENOENT:
+ * not a Go program; or another error.
+ */
+static int read_go(struct part *p, struct place *places, size_t *n)
+{
+	uint64_t offsets[GO_PLACES_ASKED], bytes = 0;
+	size_t at = 0, kept = 0, count;
+	struct go_places got;
+	int err = 0;
+
+	while (at < *n && !err && bytes < GO_ANSWERS_MAX) {
+		size_t from = at;
+
+		count = next_offsets(places, *n, &at, offsets);
+		err = elf_reader_go(p->opts->reader, p->m->fd, offsets, count, &got);
+		if (err) {
+			at = from;
+			break;
+		}
+		err = elf_reader_check(p->opts->reader, p->m);
+		if (!err)
+			err = take_go(p, offsets, count, &got, places, &kept);
+		bytes += got.n * sizeof(*got.v) + got.text_len;
+		go_places_free(&got);
+	}
+	for (; at < *n; at++)
+		places[kept++] = places[at];
+	*n = kept;
+	return err;
+}
+
+/* 0; -ENOENT: the file has neither; or another error. */
+static int read_part(struct part *p, struct place *places, size_t n)
+{
+	int go = read_go(p, places, &n), err = -ENOENT;
+
+	if (go == -ENOMEM)
+		return go;
+	if (n && (p->opts->inlined || p->opts->lines) && dwarf_supported() &&
+	    !elf_reader_facts(p->opts->reader, p->m->fd, &p->facts) &&
+	    !elf_reader_check(p->opts->reader, p->m))
+		err = read_dwarf(p, places, n);
+	return err == -ENOENT && !go ? 0 : err;
 }
 
 int frame_debug_read(struct frame_debug *fd, struct modules *ms,
@@ -204,9 +321,7 @@ int frame_debug_read(struct frame_debug *fd, struct modules *ms,
 			;
 		if (opts->limits.stopped && opts->limits.stopped())
 			break;
-		if (!p.m || p.m->known < KNOWN_FILE || p.m->fd < 0 ||
-		    elf_reader_facts(opts->reader, p.m->fd, &p.facts) ||
-		    elf_reader_check(opts->reader, p.m))
+		if (!p.m || p.m->known < KNOWN_FILE || p.m->fd < 0)
 			continue;
 		rc = read_part(&p, &fd->wanted[from], to - from);
 		if (rc == -ENOMEM)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inlined frames and source lines of frames in files. The frames are collected first. Then the
- * DWARF of each file, or of its debug file, is read once, in a worker (dwarf_worker.h).
+ * Inlined frames and source lines of frames in files. The frames are collected first. Then each
+ * file is read once, in workers: the table of a Go program (symtab/go_places.h), which also a
+ * stripped one has, answers for Go's functions, and DWARF, of the file or its debug file, for all
+ * others (dwarf_worker.h).
  */
 #ifndef SFBPF_DEBUGINFO_FRAME_DEBUG_H
 #define SFBPF_DEBUGINFO_FRAME_DEBUG_H
@@ -21,6 +23,7 @@ struct frame_debug_opts {
 	struct elf_reader *reader;
 	struct path_opener *paths;
 	bool inlined, lines;
+	bool go; /* Go's functions have both, and start lines, whatever the two say */
 	struct debug_fetch fetch;
 	/* Limits for files of root and the caller (struct allowance); other files have less time */
 	struct dwarf_limits limits;
@@ -36,8 +39,8 @@ struct frame_debug_opts {
 };
 
 /*
- * Reads the DWARF for all frames collected since the last call. *ret_files: number of files with
- * DWARF. 0 or -ENOMEM.
+ * Reads what opts want of all frames collected since the last call. *ret_files: number of files
+ * that have debug information, or Go's. 0 or -ENOMEM.
  */
 int frame_debug_read(struct frame_debug *fd, struct modules *ms,
 		     const struct frame_debug_opts *opts, unsigned int *ret_files);

@@ -130,7 +130,8 @@ static int read_header(const struct elf_image *img, struct go_table *t)
 	t->count = bytes_u64(&all);
 	bytes_skip(&all, t->words ? 8 : 16);
 	t->names = bytes_u64(&all);
-	bytes_skip(&all, 2 * 8);
+	t->units = bytes_u64(&all);
+	t->files = bytes_u64(&all);
 	pcs = bytes_u64(&all);
 	functions = bytes_u64(&all);
 	if (all.err || t->count > GO_FUNCS_MAX || functions > all.len || t->names > all.len ||
@@ -166,17 +167,25 @@ static uint64_t entry_word(const struct go_table *t, struct bytes *b)
 	return t->words ? bytes_u64(b) : t->text + bytes_u32(b);
 }
 
-bool go_table_func(const struct go_table *t, uint64_t i, struct go_func *ret)
+struct bytes go_table_record(const struct go_table *t, uint64_t i)
 {
 	struct bytes at = t->functab, fn = t->functab;
-	uint64_t record;
+
+	bytes_seek(&at, i * (t->words ? 16 : 8) + (t->words ? 8 : 4));
+	bytes_seek(&fn, t->words ? bytes_u64(&at) : bytes_u32(&at));
+	bytes_skip(&fn, t->words ? 8 : 4);
+	fn.err |= at.err;
+	return fn;
+}
+
+bool go_table_func(const struct go_table *t, uint64_t i, struct go_func *ret)
+{
+	struct bytes at = t->functab, fn = go_table_record(t, i);
 
 	bytes_seek(&at, i * (t->words ? 16 : 8));
 	ret->start = entry_word(t, &at);
-	record = t->words ? bytes_u64(&at) : bytes_u32(&at);
+	bytes_skip(&at, t->words ? 8 : 4);
 	ret->end = entry_word(t, &at);
-	bytes_seek(&fn, record);
-	bytes_skip(&fn, t->words ? 8 : 4);
 	ret->name = bytes_u32(&fn);
 	bytes_skip(&fn, 8);
 	ret->pcsp = bytes_u32(&fn);
@@ -185,36 +194,46 @@ bool go_table_func(const struct go_table *t, uint64_t i, struct go_func *ret)
 	return !fn.err && !at.err && ret->end >= ret->start;
 }
 
-const char *go_table_name(const struct go_table *t, const struct go_func *f)
+const char *go_table_string(const struct go_table *t, uint64_t offset)
 {
 	struct bytes at = t->blob.view;
 
-	bytes_seek(&at, t->names + f->name);
+	bytes_seek(&at, offset);
 	return bytes_str(&at);
 }
 
-struct go_heights go_heights_of(const struct go_table *t, const struct go_func *f)
+const char *go_table_name(const struct go_table *t, const struct go_func *f)
 {
-	struct go_heights h = { .at = t->pctab, .pc = f->start, .height = -1 };
-
-	bytes_seek(&h.at, f->pcsp);
-	h.at.err |= !f->pcsp;
-	return h;
+	return go_table_string(t, t->names + f->name);
 }
 
-bool go_heights_next(const struct go_table *t, struct go_heights *h, uint64_t *ret_start)
+struct go_values go_values_at(const struct go_table *t, uint64_t start, uint32_t offset)
 {
-	uint64_t delta = bytes_uleb(&h->at), bytes;
+	struct go_values v = { .at = t->pctab, .pc = start, .value = -1 };
 
-	if (h->at.err || delta > UINT32_MAX || (!delta && h->started))
+	bytes_seek(&v.at, offset);
+	v.at.err |= !offset;
+	return v;
+}
+
+struct go_values go_heights_of(const struct go_table *t, const struct go_func *f)
+{
+	return go_values_at(t, f->start, f->pcsp);
+}
+
+bool go_values_next(const struct go_table *t, struct go_values *v, uint64_t *ret_start)
+{
+	uint64_t delta = bytes_uleb(&v->at), bytes;
+
+	if (v->at.err || delta > UINT32_MAX || (!delta && v->started))
 		return false;
-	h->started = true;
-	h->height =
-		(int32_t)((uint32_t)h->height + ((uint32_t)(delta >> 1) ^ -(uint32_t)(delta & 1)));
-	bytes = bytes_uleb(&h->at);
-	if (h->at.err || bytes > UINT32_MAX)
+	v->started = true;
+	v->value =
+		(int32_t)((uint32_t)v->value + ((uint32_t)(delta >> 1) ^ -(uint32_t)(delta & 1)));
+	bytes = bytes_uleb(&v->at);
+	if (v->at.err || bytes > UINT32_MAX)
 		return false;
-	*ret_start = h->pc;
-	h->pc += bytes * t->quantum;
+	*ret_start = v->pc;
+	v->pc += bytes * t->quantum;
 	return true;
 }

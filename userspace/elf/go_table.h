@@ -10,7 +10,8 @@
  *   functions  (entry, offset of its record) of each function, and the end of the last one;
  *              two words, since 1.18 two u32 with entries relative to the text
  *   record     entry (word; since 1.18 u32), i32 offset of the name, 2 words, u32 offset of the
- *              heights of sp, 4 words [1.20: 5], u8 id, u8 flags
+ *              heights of sp, 4 words [1.20: 5], u8 id, u8 flags; go_lines.c reads the rest
+ *   pc values  ranges of a function's code and a number for each, such as heights and lines
  */
 #ifndef SFBPF_ELF_GO_TABLE_H
 #define SFBPF_ELF_GO_TABLE_H
@@ -23,8 +24,8 @@ struct go_table {
 	struct elf_blob blob;
 	uint64_t offset, addr, size; /* the table's file offset, virtual address, bytes */
 	struct bytes functab, pctab;
-	uint64_t text, count, names;
-	uint32_t quantum;	/* bytes of the smallest instruction */
+	uint64_t text, count, names, units, files; /* names, units, files: offsets in blob */
+	uint32_t quantum;			   /* bytes of the smallest instruction */
 	bool words, start_line; /* entries are words rather than u32; records have a start line */
 };
 
@@ -50,19 +51,27 @@ bool go_table_func(const struct go_table *t, uint64_t i, struct go_func *ret);
 /* The name, inside the table. NULL: outside the table. */
 const char *go_table_name(const struct go_table *t, const struct go_func *f);
 
+/* The record of function i, with its position after the entry. Damaged: err is set. */
+struct bytes go_table_record(const struct go_table *t, uint64_t i);
+/* The string at the offset of the blob, from names or files. NULL: outside the table. */
+const char *go_table_string(const struct go_table *t, uint64_t offset);
+
 /*
- * The heights of sp above its value at a function's entry. Begins at zeros but for the two first
- * fields.
+ * The numbers of a function's ranges of code: of pcsp, the heights of sp above its value at the
+ * entry.
  */
-struct go_heights {
+struct go_values {
 	struct bytes at;
 	uint64_t pc; /* where the next range begins */
-	int32_t height;
+	int32_t value;
 	bool started;
 };
 
-struct go_heights go_heights_of(const struct go_table *t, const struct go_func *f);
-/* The next range [*ret_start, h->pc) and its h->height. False at the end and at damage. */
-bool go_heights_next(const struct go_table *t, struct go_heights *h, uint64_t *ret_start);
+/* offset: in pctab; 0: there are none. */
+struct go_values go_values_at(const struct go_table *t, uint64_t start, uint32_t offset);
+/* The heights of sp. */
+struct go_values go_heights_of(const struct go_table *t, const struct go_func *f);
+/* The next range [*ret_start, v->pc) and its v->value. False at the end and at damage. */
+bool go_values_next(const struct go_table *t, struct go_values *v, uint64_t *ret_start);
 
 #endif

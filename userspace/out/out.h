@@ -103,6 +103,7 @@ struct out_format {
 	bool binary;		 /* not written to a terminal */
 	/* The output has the cgroup (or its labels) and the thread of a sample, if known. */
 	bool cgroups, threads;
+	bool go_lines; /* it has lines and inlined functions of Go code without being asked */
 	bool timeline; /* needs out_report.timeline */
 	bool slices;   /* uses out_report.slices */
 	/* Others' files of other formats have the suffix, too: it counts with --timeline only */

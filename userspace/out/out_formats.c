@@ -46,6 +46,7 @@ const struct out_format *out_format_at(size_t i)
 		  .binary = true,
 		  .cgroups = true,
 		  .threads = true,
+		  .go_lines = true,
 		  .write = out_pprof,
 		  .write_recorded = recorded_pprof },
 		{ .name = "html",

@@ -9,6 +9,9 @@
  * frames have their real addresses, in [kernel.kallsyms]. Code without a file has its address and
  * no mapping.
  *
+ * Code of Go has inlined functions, lines and start lines, which `go build -pgo` requires, also
+ * without --inline and --lines (out_format.go_lines).
+ *
  * Functions have no system_name: pprof takes a name that equals it for one that is not demangled,
  * and cuts what looks like parameters, such as "<module> (a.py)".
  *
@@ -251,6 +254,8 @@ static uint64_t function_id(struct pprof *w, uint32_t symbol)
 		pb_u64(&w->pb, ENTRY_ID, (uint64_t)id + 1);
 		pb_u64(&w->pb, FUNCTION_NAME, name);
 		pb_u64(&w->pb, FUNCTION_FILE, path);
+		pb_u64(&w->pb, FUNCTION_START_LINE,
+		       real ? symbolizer_start_line(w->r->symbols, symbol) : 0);
 		pb_end(&w->pb, at);
 	}
 	return (uint64_t)id + 1;

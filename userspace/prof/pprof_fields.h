@@ -37,6 +37,7 @@ enum {
 	LINE_LINE = 2,
 	FUNCTION_NAME = 2,
 	FUNCTION_FILE = 4,
+	FUNCTION_START_LINE = 5,
 };
 
 #endif

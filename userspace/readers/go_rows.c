@@ -108,23 +108,23 @@ static bool rules_vfork(const struct go_rows *g, const struct go_func *f, int64_
 static int put_heights(struct evaluation *e, const struct go_func *f)
 {
 	const struct row_regs *regs = row_arch_regs(e->g->arch);
-	struct go_heights h = go_heights_of(&e->g->table, f);
+	struct go_values h = go_heights_of(&e->g->table, f);
 	struct row row = e->row;
 	int err = 0;
 
 	row.cfa = (struct rule){ .kind = RULE_REG, .reg = regs->sp };
-	while (!err && go_heights_next(&e->g->table, &h, &row.start) && row.start < e->known) {
+	while (!err && go_values_next(&e->g->table, &h, &row.start) && row.start < e->known) {
 		row.end = h.pc;
-		if (rules_vfork(e->g, f, h.height, &row)) {
+		if (rules_vfork(e->g, f, h.value, &row)) {
 			err = put(e, row);
 			continue;
 		}
-		if (h.height < 0 || h.height > INT32_MAX - 16)
+		if (h.value < 0 || h.value > INT32_MAX - 16)
 			continue;
 		if (e->g->arch == ROW_ARCH_X86_64)
-			rules_x86(&row, h.height, e->saves_fp);
+			rules_x86(&row, h.value, e->saves_fp);
 		else
-			rules_arm64(&row, h.height);
+			rules_arm64(&row, h.value);
 		err = put(e, row);
 	}
 	return err;
@@ -206,7 +206,7 @@ static uint64_t heights_end(const struct evaluation *e, struct bytes code)
 /* Reads what heights do not say from the code of a function in assembly. */
 static void look_at_code(struct evaluation *e, const struct elf_image *img, const struct go_func *f)
 {
-	struct go_heights h = go_heights_of(&e->g->table, f);
+	struct go_values h = go_heights_of(&e->g->table, f);
 	uint64_t size = e->end - e->start, offset, start;
 	struct elf_blob blob = { 0 };
 
@@ -217,7 +217,7 @@ static void look_at_code(struct evaluation *e, const struct elf_image *img, cons
 			e->known = e->start;
 		return;
 	}
-	if (go_heights_next(&e->g->table, &h, &start))
+	if (go_values_next(&e->g->table, &h, &start))
 		e->saves_fp = asm_saves_fp(&blob.view, (uint32_t)(h.pc - e->start));
 	if (f->flags & GO_SP_WRITE)
 		e->known = heights_end(e, blob.view);

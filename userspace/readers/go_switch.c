@@ -38,12 +38,12 @@ static bool is_named(const char *name, enum go_name which)
 
 static int32_t most_of(const struct go_table *t, const struct go_func *f)
 {
-	struct go_heights h = go_heights_of(t, f);
+	struct go_values h = go_heights_of(t, f);
 	int32_t most = 0;
 	uint64_t start;
 
-	while (go_heights_next(t, &h, &start))
-		most = h.height > most ? h.height : most;
+	while (go_values_next(t, &h, &start))
+		most = h.value > most ? h.value : most;
 	return most;
 }
 
@@ -107,12 +107,12 @@ bool go_code_next(struct go_code *c, const char *bytes, size_t n, size_t size, i
 int32_t go_height_at(const struct go_search *s, enum go_name name, uint64_t pc)
 {
 	const struct go_table *t = &s->rows->table;
-	struct go_heights h = go_heights_of(t, &s->fns[name]);
+	struct go_values h = go_heights_of(t, &s->fns[name]);
 	uint64_t start;
 
-	while (go_heights_next(t, &h, &start))
+	while (go_values_next(t, &h, &start))
 		if (pc >= start && pc < h.pc)
-			return h.height;
+			return h.value;
 	return -1;
 }
 

@@ -264,7 +264,7 @@ static void asmcgocall(struct go_search *s)
 static void vdso(struct go_search *s, enum go_name name)
 {
 	const struct go_table *t = &s->rows->table;
-	struct go_heights h = go_heights_of(t, &s->fns[name]);
+	struct go_values h = go_heights_of(t, &s->fns[name]);
 	struct sf_go_rule rule;
 	uint64_t start, from;
 	bool returned = false;
@@ -280,10 +280,10 @@ static void vdso(struct go_search *s, enum go_name name)
 		rule.m_off = sp;
 		if (NEXT(&c, "\x4c\x89\xe4", 0, NULL)) {
 			go_add_switch(s, start, go_code_pc(&c), &rule);
-			while (go_heights_next(t, &h, &from)) {
-				if (returned && h.height == height)
+			while (go_values_next(t, &h, &from)) {
+				if (returned && h.value == height)
 					go_add_switch(s, from, h.pc, &rule);
-				returned |= from >= go_code_pc(&c) && !h.height;
+				returned |= from >= go_code_pc(&c) && !h.value;
 			}
 		}
 	}

@@ -52,7 +52,7 @@
 
 static uint64_t hash_symbol(const struct symbol *s)
 {
-	return hash_mix(s->name, (uint64_t)s->file << 32 | s->module);
+	return hash_mix((uint64_t)s->line << 32 | s->name, (uint64_t)s->file << 32 | s->module);
 }
 
 static uint64_t hash_of(const void *ctx, size_t id)
@@ -628,6 +628,11 @@ uint32_t symbolizer_line(const struct symbolizer *sz, uint32_t id, const char **
 {
 	*ret_file = strpool_str(sz->names, sz->symbols[id].file);
 	return sz->symbols[id].line;
+}
+
+uint32_t symbolizer_start_line(const struct symbolizer *sz, uint32_t id)
+{
+	return sz->symbols[id].start_line;
 }
 
 const char *symbolizer_module(const struct symbolizer *sz, uint32_t id)

@@ -108,13 +108,17 @@ uint32_t symbolizer_see(struct symbolizer *sz, const uint64_t *frames, size_t n,
 			uint64_t from_ns, uint64_t to_ns);
 
 /*
- * Inlined frames and lines, for reports. First collect the frames, then read the DWARF for all of
+ * Inlined frames and lines, for reports. First collect the frames, then read them for all of
  * them at once, which may take seconds of disk reads. From then on the symbol of a collected frame
  * includes its line, and symbolizer_inlined returns the frames inlined there. Symbols returned
  * before do not change.
  */
 struct symbolizer_debug {
 	bool inlined, lines;
+	/*
+	 * Go's functions have both, which cost little to read; names have lines only with `lines`
+	 */
+	bool go;
 	/*
 	 * Called for a file whose DWARF could not be read completely: -ETIMEDOUT, -ECHILD (damaged,
 	 * or too large). May be NULL
@@ -123,7 +127,7 @@ struct symbolizer_debug {
 	bool (*stopped)(void); /* whether to stop reading files; NULL: never */
 };
 int symbolizer_want_debug(struct symbolizer *sz, uint64_t frame, uint32_t pid); /* 0 or -ENOMEM */
-/* *ret_files: number of files with DWARF. 0 or -ENOMEM. */
+/* *ret_files: number of files with debug information. 0 or -ENOMEM. */
 int symbolizer_read_debug(struct symbolizer *sz, const struct symbolizer_debug *opts,
 			  unsigned int *ret_files);
 /*
@@ -146,6 +150,8 @@ const char *symbolizer_name(const struct symbolizer *sz, uint32_t id);
 const char *symbolizer_function(const struct symbolizer *sz, uint32_t id);
 /* *ret_file: the path as the compiler recorded it; "" with line 0 if unknown or not requested. */
 uint32_t symbolizer_line(const struct symbolizer *sz, uint32_t id, const char **ret_file);
+/* The line at which the function begins; 0: unknown or not requested. */
+uint32_t symbolizer_start_line(const struct symbolizer *sz, uint32_t id);
 /* "libc.so.6", "[vdso]", "[kernel]", "[ext4]", "[jit]", "[unknown]" */
 const char *symbolizer_module(const struct symbolizer *sz, uint32_t id);
 /*

@@ -27,8 +27,8 @@
 struct symbol {
 	uint32_t name, module; /* ids in the two pools */
 	uint32_t function;     /* id in names: without line and "_[i]" */
-	/* file: in names. Only if lines are shown; "" and 0: unknown */
-	uint32_t file, line;
+	/* file: in names. Only if lines were read; "" and 0: unknown */
+	uint32_t file, line, start_line;
 	uint32_t inlined;
 };
 
@@ -58,7 +58,7 @@ struct symbolizer {
 	size_t chains_cap;
 	uint32_t *chain_ids;
 	size_t nchain_ids, chain_ids_cap;
-	bool show_lines;
+	bool show_lines; /* names have them */
 	struct debug_fetch fetch;
 	symbolizer_kernel_fn kernel_fn;
 	void *kernel_ctx;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Inlined frames and source lines of user frames, from DWARF. */
+/* Inlined frames and source lines of user frames, from DWARF or Go's table. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,14 +46,15 @@ static const char *name_in_debug(struct symbolizer *sz, const struct module *m, 
 static int intern_frame(struct symbolizer *sz, const char *function, uint32_t module,
 			const struct dwarf_frame *f, bool inlined, uint32_t *ret)
 {
-	const char *file = sz->show_lines && f->file && f->line ? f->file : "", *base;
+	const char *file = f->file && f->line ? f->file : "", *base;
 	char clean[PATH_SHOWN], shown[SYM_NAME_MAX + PATH_SHOWN + 32];
-	struct symbol s = { .module = module, .inlined = inlined };
+	struct symbol s = { .module = module, .inlined = inlined, .start_line = f->start_line };
 
 	text_clean(clean, sizeof(clean), file, strlen(file), 0);
 	snprintf(shown, sizeof(shown), "%s", function);
-	if (*clean) {
+	if (*clean)
 		s.line = f->line;
+	if (*clean && sz->show_lines) {
 		base = strrchr(clean, '/');
 		snprintf(shown + strlen(shown), sizeof(shown) - strlen(shown), " (%.255s:%u)",
 			 base && base[1] ? base + 1 : clean, f->line);
@@ -79,7 +80,7 @@ static int take_frames(void *ctx, struct module *m, uint64_t offset,
 	size_t before = sz->chain_of.n;
 	const char *name;
 
-	if (!sz->show_lines && n == 1 && strpool_str(sz->names, sz->symbols[own].name)[0] != '[')
+	if (!frames[0].line && n == 1 && strpool_str(sz->names, sz->symbols[own].name)[0] != '[')
 		return 0; /* the symbol already says the same */
 	if (vec_reserve(&sz->chain_ids, &sz->chain_ids_cap, at + n, sizeof(*sz->chain_ids)) ||
 	    vec_reserve(&sz->chains, &sz->chains_cap, before + 1, sizeof(*sz->chains)))
@@ -110,7 +111,7 @@ int symbolizer_want_debug(struct symbolizer *sz, uint64_t frame, uint32_t pid)
 {
 	uint32_t kind = SF_FRAME_KIND(frame);
 
-	if ((kind != SF_FRAME_ROW && kind != SF_FRAME_NOROW) || !dwarf_supported())
+	if (kind != SF_FRAME_ROW && kind != SF_FRAME_NOROW)
 		return 0;
 	return frame_debug_want(sz->debug, SF_FRAME_MODULE(frame), SF_FRAME_OFFSET(frame), pid);
 }
@@ -123,6 +124,7 @@ int symbolizer_read_debug(struct symbolizer *sz, const struct symbolizer_debug *
 		.paths = sz->paths,
 		.inlined = opts->inlined,
 		.lines = opts->lines,
+		.go = opts->go,
 		.fetch = sz->fetch,
 		.limits = DWARF_LIMITS,
 		.found = take_frames,

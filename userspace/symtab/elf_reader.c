@@ -206,6 +206,25 @@ int elf_reader_code(struct elf_reader *r, int fd, const struct elf_code *what,
 	return 0;
 }
 
+int elf_reader_go(struct elf_reader *r, int fd, const uint64_t *offsets, size_t n,
+		  struct go_places *ret)
+{
+	struct elf_ask q = { .question = ELF_GO, .len = (uint32_t)(n * sizeof(*offsets)) };
+	int err;
+
+	memcpy(q.offsets, offsets, n * sizeof(*offsets));
+	err = ask_file(r, &q, fd, -1);
+	if (err)
+		return err;
+	err = go_places_take(r->worker.child.mem, r->answer.n, r->answer.names_len, n, ret);
+	if (err == -EBADMSG) {
+		r->allowance->totals.failed++;
+		worker_lose(&r->worker);
+		return -ECHILD;
+	}
+	return err;
+}
+
 /* ---- Names ---- */
 
 static bool is_refused(const struct elf_reader *r, struct elf_source from)

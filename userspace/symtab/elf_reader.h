@@ -67,6 +67,12 @@ int elf_reader_symbols(struct elf_reader *r, int fd, int debug_fd, struct symtab
 int elf_reader_code(struct elf_reader *r, int fd, const struct elf_code *what,
 		    struct elf_instruction **ret, uint32_t *ret_n);
 /*
+ * The source lines and inlined functions of a Go program at n file offsets, at most
+ * GO_PLACES_ASKED. The caller frees *ret. Further error: -ENOENT: it is none.
+ */
+int elf_reader_go(struct elf_reader *r, int fd, const uint64_t *offsets, size_t n,
+		  struct go_places *ret);
+/*
  * The name of a function in that table, as elf_reader_demangle shows it. file: as in elf_source.
  * With -EAGAIN, buf has the name as linked, or is empty.
  */

@@ -95,6 +95,22 @@ static int tell_code(const struct elf_image *img, const struct elf_code *what, i
 	return err;
 }
 
+static int tell_go(const struct elf_image *img, const struct elf_ask *ask, int mem,
+		   struct elf_answer *a)
+{
+	struct go_places p;
+	int err = go_places_read(img, ask->offsets, ask->len / sizeof(ask->offsets[0]), &p);
+
+	if (!err)
+		err = clear_output(mem);
+	if (!err)
+		err = go_places_write(&p, mem);
+	a->n = p.n;
+	a->names_len = p.text_len;
+	go_places_free(&p);
+	return err;
+}
+
 static int tell_symbols(const struct elf_image *img, int debug_fd, uint32_t along, int mem,
 			struct elf_answer *a)
 {
@@ -179,6 +195,8 @@ static int reply(const struct elf_ask *ask, const struct worker_request *r, stru
 		err = (a->digest = elf_digest(&img)) ? 0 : -EIO;
 	else if (ask->question == ELF_TLS)
 		err = elf_tls_find(&img, ELF_TLS_NAME, &a->tls);
+	else if (ask->question == ELF_GO)
+		err = tell_go(&img, ask, r->mem, a);
 	else if (ask->question == ELF_CODE)
 		err = tell_code(&img, &ask->code, r->mem, a);
 	else

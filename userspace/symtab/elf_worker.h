@@ -14,6 +14,7 @@
 #include "symtab/elf_code.h"
 #include "symtab/elf_facts.h"
 #include "symtab/elf_ids.h"
+#include "symtab/go_places.h"
 #include "symtab/symtab.h"
 
 #define ELF_TLS_NAME "otel_thread_ctx_v1" /* the pointer to a thread's context (OTEP 4947) */
@@ -28,6 +29,7 @@ enum elf_question {
 	ELF_CODE,     /* the instructions of `code`, in the memfd */
 	ELF_TLS,      /* where threads have the variable ELF_TLS_NAME */
 	ELF_DIGEST,   /* elf_digest() */
+	ELF_GO,	      /* lines of a Go program at `offsets`, in the memfd */
 };
 
 /*
@@ -45,17 +47,21 @@ struct elf_ask {
 	struct elf_code code; /* ELF_CODE */
 	/*
 	 * ELF_NAME: bytes up to the end of the string table, below SYMTAB_NAME_MAX. ELF_DEMANGLE:
-	 * bytes of raw
+	 * bytes of raw. ELF_GO: bytes of offsets
 	 */
 	uint32_t len;
-	char raw[SYMTAB_NAME_MAX]; /* ELF_DEMANGLE: a name without its NUL */
+	union {
+		char raw[SYMTAB_NAME_MAX]; /* ELF_DEMANGLE: a name without its NUL */
+		uint64_t offsets[GO_PLACES_ASKED];
+	};
 };
 
 struct elf_answer {
 	uint32_t question;
 	int32_t err; /* 0 or -errno */
 	uint32_t crc;
-	uint32_t n, names_len, cut; /* members of struct symtab; ELF_CODE: n instructions */
+	uint32_t n, names_len, cut; /* members of struct symtab; ELF_CODE: n
+					 * instructions; ELF_GO: n and the text's bytes */
 	struct string_table str[2];
 	union {
 		struct elf_facts facts;
@@ -72,7 +78,9 @@ struct elf_answer {
 
 static inline size_t elf_ask_size(const struct elf_ask *ask)
 {
-	return offsetof(struct elf_ask, raw) + (ask->question == ELF_DEMANGLE ? ask->len : 0);
+	bool more = ask->question == ELF_DEMANGLE || ask->question == ELF_GO;
+
+	return offsetof(struct elf_ask, raw) + (more ? ask->len : 0);
 }
 
 /* A fork_child_fn. */

@@ -59,7 +59,8 @@ int oneshot_option(struct oneshot *r, int id, const char *arg)
 			return 0;
 		return id == OPT_INLINE
 			       ? complain(EXIT_USAGE, "--inline: built without libdw")
-			       : complain(0, "--lines: native code has none: built without libdw");
+			       : complain(0, "--lines: native code other than Go's has none: built "
+					     "without libdw");
 	case OPT_BY:
 		r->by = out_by_named(arg);
 		return r->by ? 0

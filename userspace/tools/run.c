@@ -256,13 +256,14 @@ static int fetch(void *ctx, const uint8_t *build_id, size_t len)
 }
 
 /*
- * Carries out --inline, --lines and --debuginfod, before any frame is named. The wakers on the
- * timeline of --wall are named without it.
+ * Carries out --inline, --lines and --debuginfod, and reads Go's lines for pprof, before any frame
+ * is named. The wakers on the timeline of --wall are named without it.
  */
 static int read_debug(struct oneshot *r)
 {
 	struct symbolizer_debug opts = { .inlined = r->inlined,
 					 .lines = r->lines,
+					 .go = r->format->go_lines,
 					 .failed = say_failed,
 					 .stopped = session_skipped };
 	struct session *s = &r->session;
@@ -274,7 +275,7 @@ static int read_debug(struct oneshot *r)
 		session_may_skip();
 	if (r->debuginfod)
 		symbolizer_set_fetch(s->symbols, &(struct debug_fetch){ fetch, r });
-	if (!r->inlined && !r->lines)
+	if (!r->inlined && !r->lines && !r->format->go_lines)
 		return 0;
 	err = profile_want_debug(s->profile, s->symbols);
 	if (!err && r->blocks.wakers && !r->common.collect.wall)
