@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * libFuzzer target: an ELF file's headers, sections (also compressed), notes and symbols, what it
- * needs, and a thread-local variable.
+ * needs, a thread-local variable, and the lines of a Go program.
  * Built by scripts/fuzz.sh.
  */
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include "elf/elf_image.h"
 #include "elf/elf_needed.h"
 #include "elf/elf_tls.h"
+#include "elf/go_lines.h"
 #include "symtab/elf_symtab.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -64,6 +65,29 @@ static void all_symbols(const struct elf_image *img)
 	symtab_free(t);
 }
 
+static void go_places(const struct elf_image *img)
+{
+	struct go_frame frames[GO_FRAMES_MAX];
+	struct go_table table;
+	struct go_lines lines;
+	struct go_func f;
+
+	if (go_table_open(img, &table))
+		return;
+	if (!go_lines_open(img, &table, &lines)) {
+		for (uint64_t i = 0; i < table.count && i < 16; i++) {
+			size_t n = go_table_func(&table, i, &f)
+					   ? go_lines_at(&lines, f.start + f.pcsp % 64, frames)
+					   : 0;
+
+			require(n <= GO_FRAMES_MAX);
+			for (size_t k = 0; k < n; k++)
+				require(!frames[k].file || strlen(frames[k].file) < table.size);
+		}
+	}
+	go_table_close(&table);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct elf_image img;
@@ -82,6 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	all_sections(&img);
 	all_symbols(&img);
 	variable(&img);
+	go_places(&img);
 	elf_needed(&img, need, NULL);
 	elf_image_close(&img);
 	return 0;

@@ -4,7 +4,7 @@
 must be?
 
 GO names another go than the one in PATH. Each shape is built plain; `rec`, `channels` and `clocks`
-also stripped and as PIE.
+also stripped and as PIE. `pgo` gives pprof files to Go's compiler.
 """
 
 import os
@@ -173,10 +173,66 @@ def check_c_archive(name):
     library_user(name, "c-archive", ".a")
 
 
+def devirtualized(profile):
+    """What the compiler says, as `go build -pgo` runs it, but without building Go's runtime anew.
+    Since 1.23 another tool reads the profile first.
+    """
+    source = os.path.join(h.TOP, "tests/programs/go/pgo.go")
+    env = dict(os.environ, GO111MODULE="off", GOFLAGS="")
+
+    def tool(*argv):
+        return subprocess.run([GO, "tool"] + list(argv), capture_output=True, text=True, env=env,
+                              check=False)
+
+    version = subprocess.run([GO, "version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"go1\.(\d+)", version)
+    if found and int(found[1]) < 21:
+        raise h.Skip("no -pgo in go1." + found[1])
+    if not found or int(found[1]) >= 23:
+        r = tool("preprofile", "-i", profile, "-o", profile + ".pre")
+        if r.returncode:
+            return "preprofile: " + (r.stderr + r.stdout).strip()[-200:]
+        profile += ".pre"
+    r = tool("compile", "-p", "main", "-o", "/dev/null", "-m=2", "-pgoprofile=" + profile, source)
+    said = [line for line in (r.stdout + r.stderr).splitlines() if "PGO devirtualizing" in line]
+    return "" if said else "not devirtualized: " + (r.stderr + r.stdout).strip()[-200:]
+
+
+def check_pgo(name):
+    """pprof files are accepted and lead to a better program, with and without DWARF and --lines;
+    folded lines of the same program are as before.
+    """
+    errors = []
+    for variant, options in (("", []), ("-stripped", ["-ldflags=-s -w"])):
+        p = h.start([build("pgo" + variant, "pgo.go", *options)])
+        if not h.wait_busy(p):
+            raise ValueError("the program does not run")
+        for more in ([], ["--lines"]):
+            what = "pgo%s%s" % (variant, "".join(more))
+            profile, folded = h.tmpfile(what + ".pb.gz"), h.tmpfile(what + ".folded")
+            argv = [h.SFBPF, "record", "-q", "-U", "-F", "499", "-p", str(p.pid), "-o", profile]
+            subprocess.run(argv + more + ["2"], check=True, timeout=60)
+            error = devirtualized(profile)
+            if error:
+                errors.append("%s: %s" % (what, error))
+            subprocess.run([h.SFBPF, "report", profile, "-o", folded], check=True, timeout=60)
+            stacks = h.read_folded(folded)
+            mixed = h.total([s for s in stacks
+                             if plain(s).endswith("main.(*square).area;main.mix_[i]")])
+            if mixed < 0.2 * h.total(stacks):
+                errors.append("%s: %d of %d samples in the inlined function" %
+                              (what, mixed, h.total(stacks)))
+        stacks = h.record(["-U", "-F", "499", "-p", str(p.pid)], 1)[0]
+        if any(f.endswith("_[i]") or ".go:" in f for s in stacks for f in s.frames):
+            errors.append("folded lines without options have inlined functions or lines")
+        h.stop(p)
+    h.check(name, errors)
+
+
 if __name__ == "__main__":
     CHECKS = [shape(n, "", []) for n in SHAPES]
     CHECKS += [shape(n, "-stripped", ["-ldflags=-s -w"]) for n in ("rec", "channels", "clocks")]
     CHECKS += [shape(n, "-pie", ["-buildmode=pie"]) for n in ("rec", "channels", "clocks")]
     h.run_checks(CHECKS + [check_callback, check_callback_notab, check_callback_stripped,
-                           check_c_shared, check_c_archive])
+                           check_c_shared, check_c_archive, check_pgo])
     sys.exit(h.exit_status())
