@@ -68,7 +68,7 @@ __noinline int comm_matches(u64 task)
 	return g.match;
 }
 
-/* Most lists hold one id, which needs no hash lookup on each sample and each switch. */
+/* Whether the process is in the list `pids`, or there is none. One id needs no hash lookup. */
 static __always_inline bool pid_wanted(u32 pid)
 {
 	return !cfg_by_pid ||
@@ -85,12 +85,13 @@ static __always_inline bool tid_wanted(u32 tid)
 static __always_inline bool in_cgroup(u64 task)
 {
 	u64 cgrp = KLOAD(KLOAD(task, struct task_struct, cgroups), struct css_set, dfl_cgrp);
-	u64 at;
+	u64 ancestor;
 
 	if (KLOAD32(cgrp, struct cgroup, level) < cfg_filter.cgroup_level)
 		return false;
-	at = kload(KADDR(cgrp, struct cgroup, ancestors) + 8ull * cfg_filter.cgroup_level);
-	return KLOAD(KLOAD(at, struct cgroup, kn), struct kernfs_node, id) == cfg_filter.cgroup;
+	ancestor = kload(KADDR(cgrp, struct cgroup, ancestors) + 8ull * cfg_filter.cgroup_level);
+	return KLOAD(KLOAD(ancestor, struct cgroup, kn), struct kernfs_node, id) ==
+	       cfg_filter.cgroup;
 }
 
 /*

@@ -35,7 +35,7 @@ static __always_inline long copy_user(void *dst, u32 len, u64 addr)
 #endif
 }
 
-/* Reads len bytes; -1 if they are more than the constant `most`, or cannot be read. */
+/* Reads len bytes. 0; negative: len exceeds the constant `most`, or they cannot be read. */
 #define copy_user_part(dst, len, most, addr)                                      \
 	({                                                                        \
 		u32 part_ = (len);                                                \
@@ -44,8 +44,8 @@ static __always_inline long copy_user(void *dst, u32 len, u64 addr)
 	})
 
 /*
- * Reads a text that a zero byte ends: at most len bytes, of which the last is zero. Returns how
- * many, with that byte, or negative. The helper for a text reads the current task only.
+ * Copies a string: at most len bytes with its NUL. Returns its bytes with the NUL, or a negative
+ * number. (bpf_probe_read_user_str() reads the current task only.)
  */
 static __always_inline long copy_user_text(u8 *dst, u32 len, u64 addr)
 {
@@ -77,7 +77,10 @@ static __always_inline bool follows_call(u64 ra)
 	return !copy_user(&before, sizeof(before), ra - SF_CALL_BYTES) && ends_with_call(before);
 }
 
-/* Whether the word at `at` is an address that follows a call. For few words: see code_before. */
+/*
+ * Whether the word at `at` is an address that follows a call. A search of many words uses
+ * code_before(), which limits page faults.
+ */
 static __always_inline bool holds_return(u64 at)
 {
 	u64 ra;
@@ -86,11 +89,11 @@ static __always_inline bool holds_return(u64 at)
 }
 
 /*
- * Reads the code before a word that may be a return address. It may point anywhere, and an address
- * that cannot be read is a page fault, which costs up to half of an honest deep stack on a virtual
- * machine. So a search has at most CODE_FAULTS of them, the page of the last such address is not
- * read again, and a word that points to the start of a page is not looked at: it is the start of a
- * mapping, whose page before is absent, far more often than it is a return address. 0 or negative.
+ * Reads the code before `ra`, a word that may be a return address. 0 or negative. An address that
+ * cannot be read is a page fault, which costs up to half of an ordinary deep stack on a virtual
+ * machine. So a walk may have CODE_FAULTS page faults (bridge_note() begins anew), and the last
+ * absent page is not read again. A word that points to the start of a memory page is skipped: most
+ * such words are the start of a mapping after an absent page.
  */
 #define CODE_FAULTS 2
 
@@ -107,7 +110,7 @@ static __always_inline long code_before(struct sf_scratch *s, u64 ra, u64 *ret)
 	return -1;
 }
 
-/* The thread pointer of that task. */
+/* The thread pointer of the task whose memory copy_user() reads. */
 static __always_inline u64 user_tp(void)
 {
 #ifdef SF_REMOTE

@@ -66,8 +66,8 @@ static __always_inline int syscall_number(const struct pt_regs *p)
 	return n;
 }
 
-/* __NR_execve and __NR_execveat, include/uapi/asm-generic/unistd.h */
-static __always_inline bool regs_of_execve(const struct pt_regs *p)
+/* Whether p is of execve(2) or execveat(2): include/uapi/asm-generic/unistd.h */
+static __always_inline bool is_execve(const struct pt_regs *p)
 {
 	int n = syscall_number(p);
 

@@ -17,13 +17,13 @@
 #define REGS_PC_AT __builtin_offsetof(struct pt_regs, ip)
 #define REGS_SP_AT __builtin_offsetof(struct pt_regs, sp)
 
-/* A register other than pc, sp and fp that packed rows use in the innermost frame. */
+/* The register besides pc, sp and fp that packed rows use in the innermost frame; 0: none. */
 #define REGS_MORE(r) 0
 
 /*
- * The kernel clears the registers for a new image, except rax (-ENOSYS until execve(2) returns). In
- * another system call rcx is the return address and r11 the flags; an entry by FRED keeps both as
- * they were, so that others are looked at as well.
+ * Whether the registers are those of a new image: execve(2) clears them, except rax. SYSCALL sets
+ * rcx and r11, so they are not 0 in another system call. An entry by FRED leaves them as they were:
+ * so rbx, rbp and r12 are tested, too.
  */
 #define REGS_CLEARED(regs) \
 	(!((regs)->r[2] | (regs)->r[3] | (regs)->r[6] | (regs)->r[11] | (regs)->r[12]))
@@ -76,10 +76,10 @@ static __always_inline int regs_of_event(struct sf_regs *r, const struct bpf_per
 #define INSN_INT80    0x80cd
 
 /*
- * Whether ip points after the instruction of a system call: orig_ax is -1 unless the kernel was
- * entered by one. The kernel may have changed ip since, to a signal handler's first instruction.
- * Where ip is not in rcx, as after an entry by FRED, the instruction tells. execve(2) clears all
- * registers of the new image, and the old instruction is gone.
+ * Whether ip follows the instruction of a system call. orig_ax is -1 if no system call entered the
+ * kernel. The kernel may since have set ip to a signal handler. SYSCALL leaves ip in rcx. Where rcx
+ * differs, as with FRED, the bytes before ip tell; remote.bpf.c cannot read them, and says yes.
+ * After execve(2) rcx and r11 are 0 and the instruction is gone: that counts as yes.
  */
 static __always_inline bool after_syscall(const struct pt_regs *p)
 {
@@ -94,8 +94,8 @@ static __always_inline bool after_syscall(const struct pt_regs *p)
 	return insn == INSN_SYSCALL || insn == INSN_SYSENTER || insn == INSN_INT80;
 }
 
-/* __NR_execve and __NR_execveat, arch/x86/entry/syscalls/syscall_64.tbl */
-static __always_inline bool regs_of_execve(const struct pt_regs *p)
+/* Whether p is of execve(2) or execveat(2): arch/x86/entry/syscalls/syscall_64.tbl */
+static __always_inline bool is_execve(const struct pt_regs *p)
 {
 	return p->orig_ax == 59 || p->orig_ax == 322;
 }

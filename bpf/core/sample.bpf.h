@@ -31,7 +31,7 @@ static __always_inline bool old_image_gone(const struct sf_scratch *s)
 	if (s->stop != SF_STOP_NO_MODULE || s->n > 1 || !(s->sample.flags & SF_SAMPLE_IN_KERNEL))
 		return false;
 	p = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	return p && regs_of_execve(p);
+	return p && is_execve(p);
 }
 
 static __always_inline void sample_without_image(struct sf_scratch *s)

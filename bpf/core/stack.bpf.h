@@ -13,9 +13,10 @@ _Static_assert(__builtin_offsetof(struct sf_scratch, regs) == 0,
 	       "sf_regs is the head of sf_scratch");
 
 /*
- * Refills the window from addr, up to the end of its page, so the read fails only if the wanted
- * word is not resident. A word across two pages is read alone. A larger window would cost
- * more: each line that is read but not used is a cache miss.
+ * Refills the window, a copy of at most SF_WINDOW bytes of user memory, from addr to the end of
+ * addr's memory page: the read fails only if that page is not resident. A word across two pages is
+ * read alone. A larger window would cost more: each cache line that is copied in vain is a miss. 0
+ * or -1.
  */
 static __noinline int window_fill(struct sf_scratch *s, u64 addr)
 {
@@ -35,9 +36,9 @@ static __noinline int window_fill(struct sf_scratch *s, u64 addr)
 }
 
 /*
- * Notes a word that the unwinder read: its position, in words from the innermost sp, and its value
- * in a hash of all words. off_memo.bpf.h compares them later. log_far collects all bits of the
- * offsets, for a range check.
+ * Notes a word that the unwinder read, for off_memo.bpf.h. log[] has its distance from log_base,
+ * the innermost sp, in words; log_hash, a hash of all values; log_far, the OR of all distances in
+ * bytes, for a range check.
  */
 static __always_inline void note_word(struct sf_scratch *s, u64 addr, u64 val)
 {
@@ -54,8 +55,8 @@ static __always_inline void note_word(struct sf_scratch *s, u64 addr, u64 val)
 #define LOG_FP_NOTED 2 /* log_fp: the frame pointer was noted */
 
 /*
- * Notes the frame pointer when it is used. Before that it mostly holds another value, which would
- * make equal stacks differ.
+ * Notes the frame pointer when a step uses it. A saved frame pointer that no step uses is not
+ * noted: it may differ between equal stacks.
  */
 static __always_inline void note_fp(struct sf_scratch *s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a file tells the dynamic linker to load (gABI, "Dynamic Section"): its interpreter, the
- * names of libraries, and directories to look for them in.
+ * What a file needs to be loaded (gABI, "Dynamic Section"): its interpreter, which is the dynamic
+ * linker, the names of libraries, and the directories to look for them in.
  */
 #ifndef SFBPF_ELF_ELF_NEEDED_H
 #define SFBPF_ELF_ELF_NEEDED_H
@@ -17,8 +17,8 @@ enum elf_needed {
 };
 
 /*
- * Calls take() with each of them: first the directories, then the interpreter, then the libraries,
- * in the order of the file. Damaged and empty ones are left out.
+ * Calls take() for each list of directories, then for the interpreter, then for each library, in
+ * the order of the file. Damaged and empty texts are left out.
  */
 void elf_needed(const struct elf_image *img,
 		void (*take)(void *ctx, enum elf_needed kind, const char *text), void *ctx);

@@ -18,7 +18,7 @@
 
 /* ---- runtime.moduledata ---- */
 
-struct module {
+struct moduledata {
 	const struct elf_image *img;
 	const struct go_table *table;
 	uint64_t addr;	/* its virtual address; 0: not found */
@@ -32,10 +32,13 @@ static bool is_relative(const struct elf_image *img, const Elf64_Rela *r)
 	       (img->machine == EM_AARCH64 ? R_AARCH64_RELATIVE : R_X86_64_RELATIVE);
 }
 
-/* It begins with the address of the table, then that of the names. */
+/*
+ * Takes a relocation. Sets m->addr where two of them are the first words of moduledata: the
+ * addresses of the table and of the names.
+ */
 static int search_rela(void *ctx, const Elf64_Rela *r)
 {
-	struct module *m = ctx;
+	struct moduledata *m = ctx;
 	uint64_t addend = (uint64_t)r->r_addend;
 
 	if (!is_relative(m->img, r))
@@ -48,7 +51,7 @@ static int search_rela(void *ctx, const Elf64_Rela *r)
 	return m->addr != 0;
 }
 
-static void search_section(struct module *m, const char *name)
+static void search_section(struct moduledata *m, const char *name)
 {
 	const struct elf_shdr *s = elf_image_section(m->img, name);
 	uint64_t names = m->table->addr + m->table->names;
@@ -70,10 +73,13 @@ static void search_section(struct module *m, const char *name)
 	elf_blob_free(&blob);
 }
 
-/* Position-independent programs of other linkers than Go's have 0 until they are relocated. */
+/*
+ * Takes a relocation into m->words. Linkers other than Go's write 0 into such words of
+ * position-independent programs.
+ */
 static int take_rela(void *ctx, const Elf64_Rela *r)
 {
-	struct module *m = ctx;
+	struct moduledata *m = ctx;
 	uint64_t i = (r->r_offset - m->addr) / 8;
 
 	if (is_relative(m->img, r) && r->r_offset >= m->addr && i < MODULE_WORDS &&
@@ -82,7 +88,7 @@ static int take_rela(void *ctx, const Elf64_Rela *r)
 	return 0;
 }
 
-static bool read_words(struct module *m)
+static bool read_words(struct moduledata *m)
 {
 	struct elf_blob blob = { 0 };
 	uint64_t at;
@@ -99,13 +105,13 @@ static bool read_words(struct module *m)
 }
 
 /*
- * Since Go 1.26 the module has a section, gofunc is inside the table, and the next word is the end
- * of the table. So it is found where the struct has changed before it.
+ * Finds gofunc: the word MODULE_GOFUNC, or, since Go 1.26, the word before the end of the table,
+ * wherever that is. 0: not found.
  */
 static uint64_t find_gofunc(const struct elf_image *img, const struct go_table *t)
 {
 	const struct elf_shdr *own = elf_image_section(img, ".go.module");
-	struct module m = { .img = img, .table = t, .addr = own ? own->addr : 0 };
+	struct moduledata m = { .img = img, .table = t, .addr = own ? own->addr : 0 };
 	uint64_t end = t->addr + t->size;
 
 	if (!own)
@@ -142,7 +148,7 @@ struct function {
 };
 
 /* The last function that begins at or before the address; the first if there is none. */
-static uint64_t search(const struct go_table *t, uint64_t addr)
+static uint64_t function_index(const struct go_table *t, uint64_t addr)
 {
 	uint64_t low = 0, high = t->count;
 	struct go_func f;
@@ -162,7 +168,7 @@ static uint64_t search(const struct go_table *t, uint64_t addr)
 
 static bool read_function(const struct go_table *t, uint64_t addr, struct function *ret)
 {
-	uint64_t i = search(t, addr);
+	uint64_t i = function_index(t, addr);
 	struct bytes b, data;
 	uint32_t npcdata;
 	uint8_t nfuncdata;
@@ -194,7 +200,7 @@ static bool read_function(const struct go_table *t, uint64_t addr, struct functi
 	return true;
 }
 
-/* -1: none, as Go's runtime has it. */
+/* The number at an address in a table of pc values; -1: none. */
 static int32_t value_at(const struct function *fn, uint32_t offset, uint64_t addr)
 {
 	struct go_values v = go_values_at(fn->table, fn->f.start, offset);

@@ -12,19 +12,19 @@
  *   pcdata 2       the index of the inlined call that the code belongs to; -1: none
  *   funcdata 3     the inlined calls, 16 bytes each: u8 id, 3 bytes, i32 offset of the name, i32
  *                  offset in the function of code that has the line of the call, i32 start line
- *   gofunc         an address in runtime.moduledata
+ *   gofunc         a word of runtime.moduledata: the address from which offsets of funcdata count
  */
 #ifndef SFBPF_ELF_GO_LINES_H
 #define SFBPF_ELF_GO_LINES_H
 
 #include "elf/go_table.h"
 
-#define GO_FRAMES_MAX 128 /* frames of one address; deeper inlining is not shown */
+#define GO_FRAMES_MAX 128 /* frames of one address; an address with more has none */
 
 struct go_lines {
 	const struct elf_image *img;
 	const struct go_table *table;
-	uint64_t gofunc; /* virtual address; 0: not found, inlined functions are unknown */
+	uint64_t gofunc; /* virtual address; 0: not found, so code of inlined calls has no frames */
 };
 
 struct go_frame {
@@ -37,7 +37,7 @@ int go_lines_open(const struct elf_image *img, const struct go_table *table, str
 /*
  * The frames of the code at a virtual address: ret[0] is inlined into ret[1], and so on; the last
  * one is the function itself. Takes time in proportion to the function's tables. Returns their
- * number; 0: it is not code of a function that has lines.
+ * number. 0: no function with lines has the address, or one of its inlined calls cannot be read.
  */
 size_t go_lines_at(const struct go_lines *g, uint64_t addr, struct go_frame ret[GO_FRAMES_MAX]);
 

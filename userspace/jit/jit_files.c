@@ -14,18 +14,18 @@
 #include "jit/map_ages.h"
 #include "jit/perf_lines.h"
 
-#define WINDOW	     (256u << 10)
+#define PIECE_MAX    (256u << 10) /* bytes of a file that are read at once */
 #define FREE_AT_ONCE (JIT_FILES_MAX / 16)
 /* pause before a file is read again, as a multiple of the time that reading took */
 #define PAUSE	     10
-/* Reading may take this fraction of the time; indexing what was read takes twice as long */
+/* Reading may take 1/READ_PART of the allowance. Indexing what was read takes the rest. */
 #define READ_PART    3
 #define SLOW_NS	     4000 /* a lookup in a normal file takes at most 1,000 */
 
 struct jit_file {
 	enum jit_kind kind;
 	uint64_t dev, ino;
-	uint32_t uid, account; /* account: whose share of the memory it takes */
+	uint32_t uid, owner; /* owner: whose share of the memory it takes */
 	uint32_t refs;
 	uint64_t used;	  /* last use, a counter */
 	uint64_t next_ns; /* CLOCK_MONOTONIC; not read again before that */
@@ -34,7 +34,7 @@ struct jit_file {
 	uint64_t look_ns; /* the last look by jit_file_epoch() */
 	int fd;		  /* kept for jit_file_epoch(); -1: none */
 	bool cut;	  /* the rest of the file is not read */
-	bool evicted;	  /* its table was dropped to free memory */
+	bool dropped;	  /* its table was dropped to free memory */
 	struct code_table codes;
 	struct jit_dump dump;
 	struct map_ages ages;
@@ -45,7 +45,7 @@ struct jit_files {
 	struct jit_file **list;
 	size_t n, cap;
 	uint64_t uses;
-	uint8_t window[WINDOW];
+	uint8_t piece[PIECE_MAX];
 };
 
 static size_t file_bytes(const struct jit_file *f)
@@ -60,7 +60,7 @@ static void forget(struct jit_file *f)
 	jit_dump_free(&f->dump);
 	map_ages_lost(&f->ages);
 	f->done = f->lookups = f->lookup_ns = 0;
-	f->cut = f->evicted = false;
+	f->cut = f->dropped = false;
 }
 
 static void free_file(struct jit_file *f)
@@ -118,7 +118,7 @@ struct jit_file *jit_file_get(struct jit_files *fs, enum jit_kind kind, uint64_t
 		.dev = dev,
 		.ino = ino,
 		.uid = uid,
-		.account = user_account(uid),
+		.owner = user_account(uid),
 		.refs = 1,
 		.fd = -1,
 	};
@@ -169,7 +169,7 @@ struct jit_file_wish jit_file_wish(const struct jit_file *f)
 /* Frees memory for f from files of users above their share. */
 static void make_room(struct jit_files *fs, const struct jit_file *f)
 {
-	const struct share_request ask = { .owner = f->account,
+	const struct share_request ask = { .owner = f->owner,
 					   .want = FREE_AT_ONCE,
 					   .hot_since = UINT64_MAX };
 	struct share_item *items = malloc(fs->n * sizeof(*items));
@@ -178,7 +178,7 @@ static void make_room(struct jit_files *fs, const struct jit_file *f)
 	for (size_t i = 0; items && i < fs->n; i++)
 		items[i] = (struct share_item){
 			.id = (uint32_t)i,
-			.owner = fs->list[i]->account,
+			.owner = fs->list[i]->owner,
 			.size = file_bytes(fs->list[i]),
 			.last = fs->list[i]->used,
 			.fixed = fs->list[i] == f,
@@ -187,7 +187,7 @@ static void make_room(struct jit_files *fs, const struct jit_file *f)
 		n = share_choose(items, fs->n, &ask);
 	for (long i = 0; i < n; i++) {
 		forget(fs->list[items[i].id]);
-		fs->list[items[i].id]->evicted = true;
+		fs->list[items[i].id]->dropped = true;
 	}
 	free(items);
 }
@@ -214,19 +214,19 @@ static void cut(struct jit_file *f, struct allowance *p)
 
 /* ---- Reading ---- */
 
-/* Reads the next window. false: nothing more can be read now. */
-static bool read_window(struct jit_files *fs, struct jit_file *f, int fd, uint64_t size,
-			struct allowance *p)
+/* Reads the next piece. false: nothing more can be read now. */
+static bool read_piece(struct jit_files *fs, struct jit_file *f, int fd, uint64_t size,
+		       struct allowance *p)
 {
-	ssize_t n = pread(fd, fs->window, WINDOW, (off_t)f->done), used;
-	struct bytes window = bytes_of(fs->window, n > 0 ? (size_t)n : 0, false);
+	ssize_t n = pread(fd, fs->piece, PIECE_MAX, (off_t)f->done), used;
+	struct bytes piece = bytes_of(fs->piece, n > 0 ? (size_t)n : 0, false);
 
 	if (n <= 0)
 		return false;
 	if (f->kind == JIT_DUMP)
-		used = jit_dump_take(&f->dump, &f->codes, window, f->done, size - f->done);
+		used = jit_dump_take(&f->dump, &f->codes, piece, f->done, size - f->done);
 	else
-		used = perf_lines_take(&f->codes, window, map_ages_next(&f->ages));
+		used = perf_lines_take(&f->codes, piece, map_ages_next(&f->ages));
 	if (used < 0)
 		cut(f, p);
 	if (used > 0)
@@ -235,14 +235,14 @@ static bool read_window(struct jit_files *fs, struct jit_file *f, int fd, uint64
 }
 
 /*
- * *ret_replaces: whether what was read has memory of other pieces. Returns whether no more of the
- * file can be read now.
+ * Reads the file until its end, a limit of memory, or the time `until`. *ret_replaces: whether a
+ * new piece covers memory of an older one. Returns false if the time ended the reading.
  */
 static bool read_rest(struct jit_files *fs, struct jit_file *f, int fd, uint64_t size,
 		      uint64_t until, bool *ret_replaces, struct allowance *p)
 {
-	size_t dump, limit;
-	bool some, whole = true;
+	size_t fixed, limit;
+	bool was_cut, whole = true;
 
 	do {
 		limit = limit_of(fs, f);
@@ -255,11 +255,11 @@ static bool read_rest(struct jit_files *fs, struct jit_file *f, int fd, uint64_t
 			whole = false;
 			break;
 		}
-	} while (read_window(fs, f, fd, size, p));
+	} while (read_piece(fs, f, fd, size, p));
 	*ret_replaces = f->kind == JIT_MAP && code_table_replaces(&f->codes);
 	limit = limit_of(fs, f);
-	dump = sizeof(*f) + jit_dump_bytes(&f->dump);
-	if (code_table_index(&f->codes, limit > dump ? limit - dump : 0, &some) || some)
+	fixed = sizeof(*f) + jit_dump_bytes(&f->dump);
+	if (code_table_index(&f->codes, limit > fixed ? limit - fixed : 0, &was_cut) || was_cut)
 		cut(f, p);
 	return whole;
 }
@@ -284,7 +284,7 @@ void jit_file_read(struct jit_files *fs, struct jit_file *f, int fd, uint64_t si
 		f->next_ns = start + JIT_AGAIN_NS;
 		return;
 	}
-	f->evicted = false;
+	f->dropped = false;
 	cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	whole = read_rest(fs, f, fd, size, start + limit / READ_PART, &replaces, p);
 	p->cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
@@ -325,7 +325,7 @@ const char *jit_file_find(struct jit_files *fs, struct jit_file *f, uint64_t add
 	const char *name;
 	bool slow, several;
 
-	if (f && f->evicted)
+	if (f && f->dropped)
 		p->totals.deferred++;
 	if (!f || !f->codes.nparts)
 		return NULL;

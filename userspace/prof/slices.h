@@ -22,7 +22,7 @@ struct slices {		    /* zeroed: empty */
 	size_t cap;
 	uint64_t width_ns; /* 0: empty */
 	uint32_t n;	   /* the last slice with samples, plus 1 */
-	bool failed;	   /* memory ran out: counts are missing */
+	bool failed;	   /* memory ran out: all counts were dropped */
 };
 
 void slices_free(struct slices *s);

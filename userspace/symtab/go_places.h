@@ -30,16 +30,17 @@ struct go_places {
 };
 
 /*
- * The frames at n file offsets. Those that exceed the limits above are left out. 0; -ENOENT: not a
- * program of Go 1.20 or later; -ENOMEM, -EIO.
+ * Finds the frames at n file offsets. Ends at the first place that exceeds the limits above: it and
+ * the later ones get none. 0; -ENOENT: not a program of Go 1.20 or later; -ENOMEM, -EIO.
  */
 int go_places_read(const struct elf_image *img, const uint64_t *offsets, size_t n,
 		   struct go_places *ret);
 /* Writes v, then the text. 0 or -errno. */
 int go_places_write(const struct go_places *p, int fd);
 /*
- * Reads what go_places_write wrote to fd; n, text_len: as there; asked: the number of places.
- * Everything is checked. 0; -EBADMSG: go_places_read cannot have made it; -ENOMEM.
+ * Reads the answer that go_places_write wrote to fd, and checks it. n, text_len: its members;
+ * asked: the places of the question. 0; -EBADMSG: it is short, or go_places_read cannot have made
+ * it; -ENOMEM.
  */
 int go_places_take(int fd, uint32_t n, uint32_t text_len, size_t asked, struct go_places *ret);
 void go_places_free(struct go_places *p); /* also of a zeroed struct */

@@ -19,13 +19,15 @@
  *
  * Invariants:
  *
- *   - Rows come in ascending order, so one page at a time is in memory.
+ *   - Rows come in ascending order, so the packer holds the rows of one page only.
  *   - Each page begins with the rule that holds at its first byte: a search needs one page only.
- *   - A range without a rule is a gap (SF_RULE_GAP), never the rule of what lies before it.
- *   - A row that finds no room (rules, rows of a page) becomes a gap and is counted (lost_rows).
- *   - All tables together are smaller than the file plus TABLES_OVER_FILE, whatever the file says.
+ *   - A range without a rule is a gap (SF_RULE_GAP). Padding keeps the rule before it (PADDING).
+ *   - If the rules are full, a row becomes a gap. If a page is full, the row before it goes on.
+ *     lost_rows counts both, and rows outside of the executable segments or of the directory.
+ *   - All pages together have at most TABLES_OVER_FILE bytes more than the file, whatever the file
+ *     says. The directory (4 bytes for each page) and at most RULES_MAX rules come on top.
  *
- * The file is packed once more, with rbx in each rule, if a row's CFA is based on rbx
+ * The file is packed once more, with rbx in its indexed rules, if a row's CFA is based on rbx
  * (restart_with_bx).
  */
 #include "tables/pack.h"
@@ -48,16 +50,16 @@ _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_S
 	       "rule kinds are the same on both sides");
 
 /*
- * Limit of the tables: this many bytes more than the file has. Real tables take a tenth of the
- * code; only a file that is made to fill table memory, with a rule for each byte, exceeds this.
+ * Limit of the pages: this many bytes more than the file has. Real tables take a tenth of the code.
+ * Only a file that is made to fill table memory, with a row for each byte, exceeds the limit.
  */
 #define TABLES_OVER_FILE (256u << 10)
 
 #define RULES_MAX 6144
 
 /*
- * Bytes. Shorter holes between functions are padding, where no code runs, and get no row. Longer
- * ones get a gap.
+ * Bytes. A shorter hole between two rows is padding, where no code runs: the row before it goes on,
+ * unless the next row is the outermost frame's (SF_RULE_END). A hole of this size or more is a gap.
  */
 #define PADDING 16
 
@@ -176,7 +178,7 @@ static int write_page(struct packer *p, uint32_t *ret_loc)
 	mem = p->space->alloc(p->space->ctx, size, ret_loc);
 	if (!mem)
 		return -ENOSPC;
-	/* index[k] is the number of rows that start in the first k blocks of 256 bytes. */
+	/* index[k] is the number of rows that start in the first k * 256 bytes. */
 	for (i = 0; i < p->npage_rows; i++)
 		index[((p->page_rows[i] & 0xffff) >> 8) + 1] = (uint16_t)(i + 1);
 	for (i = 1; i < SF_PAGE_INDEX; i++)
@@ -311,7 +313,7 @@ static int note_source(struct packer *p, enum row_source source, uint64_t start,
 {
 	struct pack_result *out = p->out;
 	struct module_range *last = out->nranges ? &out->ranges[out->nranges - 1] : NULL;
-	const bool code = source == ROW_CODE;
+	const bool from_code = source == ROW_CODE;
 	int err;
 
 	if (source == ROW_EH_FRAME)
@@ -320,13 +322,13 @@ static int note_source(struct packer *p, enum row_source source, uint64_t start,
 		start = last->end;
 	if (start >= end)
 		return 0;
-	if (last && last->code == code && start <= last->end + PADDING) {
+	if (last && last->code == from_code && start <= last->end + PADDING) {
 		last->end = end;
 		return 0;
 	}
 	err = vec_reserve(&out->ranges, &p->ranges_cap, out->nranges + 1ul, sizeof(*out->ranges));
 	if (!err)
-		out->ranges[out->nranges++] = (struct module_range){ start, end, code };
+		out->ranges[out->nranges++] = (struct module_range){ start, end, from_code };
 	return err;
 }
 
@@ -340,7 +342,7 @@ static inline const struct elf_phdr *segment_of(struct packer *p, uint64_t addr)
 	return p->seg < p->nsegs && addr >= p->segs[p->seg].vaddr ? &p->segs[p->seg] : NULL;
 }
 
-enum place { PLACE_OK, PLACE_LATER, PLACE_NOWHERE };
+enum place { PLACE_OK, PLACE_OTHER_PASS, PLACE_NOWHERE };
 
 /* File offsets of a row's range. */
 static enum place row_offsets(struct packer *p, const struct row *r, uint64_t *start, uint64_t *end)
@@ -350,7 +352,7 @@ static enum place row_offsets(struct packer *p, const struct row *r, uint64_t *s
 	if (!seg)
 		return PLACE_NOWHERE;
 	if (p->only && seg != p->only)
-		return PLACE_LATER;
+		return PLACE_OTHER_PASS;
 	*start = r->start - seg->vaddr + seg->offset;
 	*end = *start + (r->end - r->start);
 	return *end <= SF_OFFSET_MAX ? PLACE_OK : PLACE_NOWHERE;
@@ -641,7 +643,7 @@ int pack_file(struct unwind_file *file, const struct pack_space *space, struct p
 	/*
 	 * -EAGAIN: a CFA is based on rbx (the important case is ld.so's lazy resolver), so this
 	 * file's rows must say where rbx was saved. That costs rules, so only such files do it. The
-	 * first try took little memory.
+	 * pages of the first try, up to that row, remain with the allocator: few in ld.so.
 	 */
 	return err == -EAGAIN ? pack_once(file, space, ret, diag, true) : err;
 }

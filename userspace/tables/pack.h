@@ -25,7 +25,7 @@ struct pack_result {
 	struct module_range *ranges; /* malloc'ed: code not described by .eh_frame */
 	uint32_t nranges;
 	uint64_t rows, rules, bytes;
-	uint64_t lost_rows; /* rules or directory full: these rows became gaps */
+	uint64_t lost_rows; /* rows that had no room (pack.c) */
 };
 
 /*

@@ -57,7 +57,7 @@ static int open_blocks(struct oneshot *r)
 	r->blocks.max_stacks = 4 * (size_t)r->off.max_stacks;
 	r->blocks.period_ns = r->off.period_ns;
 	offcpu_totals(off, &totals);
-	/* The block of a leaving thread has no length to sample by. */
+	/* When a thread leaves the CPU, its block has no length to sample by. */
 	r->limited = r->off.want_cost_back && !totals.at_leave;
 	offcpu_thin(off, r->limit.thin_ns);
 	return 0;
@@ -71,8 +71,8 @@ static int open_session(struct oneshot *r)
 	if (err)
 		return err;
 	/*
-	 * Ctrl-C ends the run cleanly from here on, also while tables are made. Before, it ends the
-	 * process: libbpf would begin the verification that a signal interrupts anew.
+	 * Ctrl-C ends the run cleanly now, also while tables are made. Until here it ends the
+	 * process, because libbpf restarts a verification that a signal interrupts.
 	 */
 	session_signals();
 	if (r->common.collect.offcpu)
@@ -136,8 +136,11 @@ static bool targets_alive(const struct collector_opts *o)
 	return false;
 }
 
-/* Whether SECONDS, the command or the targets have ended; otherwise how long to wait for samples */
-static bool ended(struct oneshot *r, uint64_t *look_ns, int *ret_wait_ms)
+/*
+ * Looks for the command's libraries if that is due. *ret_wait_ms: how long to wait for samples.
+ * Returns whether SECONDS, the command or the targets have ended.
+ */
+static bool look_and_check_end(struct oneshot *r, uint64_t *look_ns, int *ret_wait_ms)
 {
 	uint64_t run_ns = session_now() - r->session.start_ns;
 
@@ -174,7 +177,7 @@ static int sample(struct oneshot *r)
 	struct session *s = &r->session;
 	int wait_ms, err = start(r);
 
-	while (!err && !session_stopped() && !ended(r, &look_ns, &wait_ms)) {
+	while (!err && !session_stopped() && !look_and_check_end(r, &look_ns, &wait_ms)) {
 		err = session_poll(s, wait_ms);
 		if (!err && r->common.collect.offcpu)
 			err = tick_blocks(r);
@@ -256,8 +259,8 @@ static int fetch(void *ctx, const uint8_t *build_id, size_t len)
 }
 
 /*
- * Carries out --inline, --lines and --debuginfod, and reads Go's lines for pprof, before any frame
- * is named. The wakers on the timeline of --wall are named without it.
+ * Carries out --inline, --lines and --debuginfod, and reads Go's lines for pprof, before the report
+ * names user frames. With --wall nothing is read for the frames of wakers.
  */
 static int read_debug(struct oneshot *r)
 {
@@ -294,15 +297,15 @@ static int read_debug(struct oneshot *r)
 	return 0;
 }
 
-static void count(struct oneshot *r, struct run_stats *st)
+static void fill_account(struct oneshot *r, struct run_stats *st)
 {
 	session_stats(&r->session, r->session.profile, st);
 	if (r->common.collect.offcpu)
 		blocks_stats(&r->blocks, st);
 }
 
-/* Where there may be room for what could not be written */
-static void keep(const struct oneshot *r, FILE *made)
+/* Writes the result to the first directory that has room for it, because r->out had none. */
+static void keep_elsewhere(const struct oneshot *r, FILE *made)
 {
 	const char *const dirs[] = { getenv("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm" };
 	const char *suffix = r->format->suffixes[0] ? r->format->suffixes[0] : "";
@@ -368,7 +371,7 @@ static int write_result(struct oneshot *r, const struct run_stats *st)
 	} else if ((err = result_file_fill(r->out, made))) {
 		err = complain(EXIT_FAILED, "writing %s: %s",
 			       r->out == stdout ? "the output" : r->common.output, strerror(-err));
-		keep(r, made);
+		keep_elsewhere(r, made);
 	}
 	fclose(made);
 	return err;
@@ -425,7 +428,8 @@ static void say_result(const struct oneshot *r, const struct run_stats *st, cons
 			 st->parsers.died, st->parsers.late, st->parsers.failed);
 	say_number(st->parsers.deferred, "times a name was not read: the files took too long");
 	say_number(st->parsers.mangled, "names are not demangled: it would take too long");
-	say_number(st->parsers.cut, "functions have no names: their files have too many");
+	say_number(st->parsers.cut,
+		   "functions or files of JIT code lost names: there was too much to read");
 	say_number(st->parsers.changed, "files were written while they were in use: "
 					"what ran before has no names");
 	say_number(st->needs_refused, "times a new file had to wait: "
@@ -455,9 +459,9 @@ static int report(struct oneshot *r)
 
 	if (err)
 		return err;
-	count(r, &st);
+	fill_account(r, &st);
 	err = write_result(r, &st);
-	count(r, &st); /* counts the symbols' own cost, too */
+	fill_account(r, &st); /* counts the symbols' own cost, too */
 	if (!err)
 		err = write_account(r, &st);
 	if (err)

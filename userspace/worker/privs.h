@@ -13,9 +13,10 @@
 #define NOBODY 65534 /* the user and the group without rights, on all distributions */
 
 /*
- * Keeps only the capabilities in `keep` (PRIVS_CAP) permitted and effective, of those that we have.
- * No capability stays inheritable or ambient. All others leave the bounding set, if we may change
- * it. Programs that we start gain no capabilities (no_new_privs). 0 or -errno.
+ * Keeps the capabilities of `keep` (PRIVS_CAP) that the thread has, as permitted and effective.
+ * Empties the inheritable and ambient sets. Removes all but `keep` from the bounding set, if the
+ * thread has CAP_SETPCAP. Programs that the thread starts gain no capabilities (no_new_privs). 0 or
+ * -errno.
  */
 int privs_keep(uint64_t keep);
 

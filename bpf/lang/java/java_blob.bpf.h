@@ -8,11 +8,11 @@
 #include "lang/java/java_scopes.bpf.h"
 #include "core/space.bpf.h"
 
-enum { JAVA_UNKNOWN, JAVA_NONE, JAVA_KNOWN }; /* java_state */
+enum { JAVA_UNKNOWN, JAVA_NONE, JAVA_KNOWN }; /* sf_java_begin.state */
 enum { JAVA_STUB, JAVA_COMPILED, JAVA_INTERPRETED, JAVA_GAP };
 
 #define JAVA_FAILURES  16	 /* scopes that could not be read, in a sample */
-#define JAVA_TRIES     16	 /* searches in an address space with code that is not Java's */
+#define JAVA_TRIES     16	 /* searches for libjvm in one address space; no more after these */
 #define JAVA_HOPS      16	 /* hops in the segment map */
 #define JAVA_FREE      0xff	 /* a free segment in the segment map */
 #define JAVA_FRAME_MAX (1 << 20) /* bytes of a frame */
@@ -51,7 +51,7 @@ static __always_inline void java_store(struct sf_scratch *s, const struct sf_run
 	bpf_map_update_elem(&runtimes, &key, rt, BPF_ANY);
 }
 
-/* Notes the address space's libjvm, whose code is mapped as slot i of s->vmas. */
+/* Notes the address space's libjvm, whose code is mapped as s->vmas[i]. Always 0. */
 static __always_inline int java_note(u32 slot, u32 i)
 {
 	struct sf_scratch *s = scratch_of(slot);
@@ -81,12 +81,12 @@ static __always_inline int java_by_thread(struct sf_scratch *s)
 	struct sf_runtime *rt = &s->lang.java.rt;
 	struct sf_vma *v = &s->lang.other;
 	const struct sf_java *d;
-	u64 table;
+	u64 vtable;
 
-	if (!(s->regs.flags & SF_REGS_FULL) || user_u64(s->regs.r[JAVA_THREAD], &table) || !table)
+	if (!(s->regs.flags & SF_REGS_FULL) || user_u64(s->regs.r[JAVA_THREAD], &vtable) || !vtable)
 		return -1;
-	if (s->lang.begin.java.file != table) {
-		s->lang.begin.java.file = table;
+	if (s->lang.begin.java.file != vtable) {
+		s->lang.begin.java.file = vtable;
 		return LATER_JAVA_FILE;
 	}
 	if (v->state == SF_MOD_LOADING || v->state == SF_MOD_RETRY) {
@@ -189,8 +189,8 @@ static __always_inline bool java_in_code(const struct sf_runtime *rt, u64 addr)
 }
 
 /*
- * JAVA_GAP: the stubs of continuations. The return address of frames of a virtual thread that went
- * on after a pause is in one of them (java_chunk.bpf.h).
+ * The kind of the blobs with a name. JAVA_GAP: the stubs of continuations, one of which frames of a
+ * virtual thread return to that went on after a pause (java_chunk.bpf.h).
  */
 static __always_inline u32 java_kind(struct sf_lang_walk *w, u64 name)
 {
@@ -263,7 +263,10 @@ __noinline int java_blob(u32 slot, u64 at)
 
 /* ---- Steps, for both architectures ---- */
 
-/* Goes on to the caller. Only code with its return address in a register has the caller's sp. */
+/*
+ * Steps to the caller, whose sp is above the frame's. It may be equal in the innermost frame, if
+ * the return address is in a register.
+ */
 static __always_inline int java_caller(struct sf_regs *r, u64 ra, u64 sp, u64 fp)
 {
 	if (sp < r->sp || (sp == r->sp && (r->flags & SF_REGS_RA)))
@@ -276,7 +279,10 @@ static __always_inline int java_caller(struct sf_regs *r, u64 ra, u64 sp, u64 fp
 	return ra ? SF_STEP_GO : SF_STOP_ZERO_RA;
 }
 
-/* How much of its frame the code has made, or has left */
+/*
+ * What is there of the innermost frame: all; the return address alone; that and the saved frame
+ * pointer; all but the saved frame pointer
+ */
 enum { FRAME_WHOLE, FRAME_RA, FRAME_PUSHED, FRAME_NO_FP };
 
 #endif
