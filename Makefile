@@ -96,11 +96,11 @@ WRAPPED := setlocale nl_langinfo wcwidth iswprint btowc wctob mblen mbtowc mbrto
 	wcrtomb wcsrtombs X509_get_default_cert_file X509_get_default_cert_dir
 override CFLAGS += -fPIE -DSFBPF_STATIC
 override LDFLAGS += -static-pie $(WRAPPED:%=-Wl,--wrap=%)
-LDLIBS := $(STATIC_LIBS) $(shell $(PKG_CONFIG) --static --libs $(LIBS)) -liberty -lpthread
+LDLIBS := $(STATIC_LIBS) $(shell $(PKG_CONFIG) --static --libs $(LIBS)) -liberty -lm -lpthread
 UNIT_LDLIBS = $(LDLIBS)
 else
-LDLIBS := $(shell $(PKG_CONFIG) --libs $(LIBS)) $(ZYDIS) -liberty -lpthread
-UNIT_LDLIBS = $(SYM_LDLIBS) $(AGENT_LDLIBS) -linih -lz $(ZYDIS) -liberty -lelf -lseccomp \
+LDLIBS := $(shell $(PKG_CONFIG) --libs $(LIBS)) $(ZYDIS) -liberty -lm -lpthread
+UNIT_LDLIBS = $(SYM_LDLIBS) $(AGENT_LDLIBS) -linih -lz $(ZYDIS) -liberty -lm -lelf -lseccomp \
 	-lpthread
 endif
 ifeq ($(SAN),1)

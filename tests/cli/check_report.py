@@ -423,9 +423,52 @@ def check_diff(name):
     report(name, errors)
 
 
+def make_run(seconds, command=None):
+    """JSON of a run at 1,000 Hz that took so much CPU time."""
+    meta = {"schema": 1, "unit": "samples", "event": "cpu-clock", "hz": 1000, "duration_s": 20}
+    if command:
+        meta["command"] = command
+    stack = {
+        "comm": "prog", "pid": 1, "count": round(1000 * seconds), "samples": round(1000 * seconds),
+        "stop": "complete", "frames": [{"name": "main", "module": "", "kind": "user"}]
+    }
+    return json.dumps({"meta": meta, "stacks": [stack]})
+
+
+def check_verdict(name):
+    def files(side, *seconds):
+        return [write("%s%d.json" % (side, i), make_run(s, "prog")) for i, s in enumerate(seconds)]
+
+    def first(*args):
+        r = run("diff", *args)
+        return r.stdout.decode().split("\n")[0] or r.stderr.decode()
+
+    old, new = files("old", 14.3, 14.2, 14.5), files("new", 10.7, 10.8, 10.6)
+    rate = [write("r%d.json" % i, make_run(s)) for i, s in enumerate((14.3, 14.35))]
+    wanted = [
+        (old[:1] + new[:1], r"faster: 14\.3 s -> 10\.7 s of CPU time \(-25\.2 %, 95 % interval "
+         r"-2\d\.\d to -2\d\.\d %; a change of \d\.\d % or more would have been seen\)$"),
+        (new[:1] + old[:1], r"slower: .* \(\+33\.6 %"),
+        (old + ["--"] + new, r"faster: 14\.33 s -> 10\.7 s of CPU time \(-25\.3 %"),
+        (old[:2] + ["--"] + old[2:], r"no difference: 14\.25 s -> 14\.5 s of CPU time \("),
+        (rate, r"no difference: 0\.715 s -> 0\.7175 s of CPU time per second \("),
+        (["--per", "run"] + rate, r"no difference: 14\.3 s -> 14\.35 s of CPU time \("),
+        (["--per", "1000:1001"] + rate, r"no difference: 0\.0143 s .* per unit of work \("),
+        (["--per", "1000"] + rate, r"sfbpf diff: --per: '1000' is not run, second"),
+        (old, r"sfbpf diff: unexpected "),
+        (["--"] + old, r"sfbpf diff: no file is before --"),
+    ]
+    errors = ["%s: %s" % (args, first(*args)) for args, want in wanted
+              if not re.match(want, first(*args))]
+    r = run("diff", "-o", path("v.html"), old[0], new[0])
+    if not r.stderr.decode().startswith("sfbpf diff: faster: ") or r.returncode:
+        errors.append("html: %s" % r.stderr.decode())
+    report(name, errors)
+
+
 CHECKS = [
     check_formats, check_pprof, check_exit_codes, check_annotate, check_pipes, check_terminal,
-    check_diff, check_large
+    check_diff, check_verdict, check_large
 ]
 
 

@@ -40,19 +40,9 @@ static uint8_t gpr(uint8_t reg)
 	return reg == SP ? CODE_NO_REG : reg;
 }
 
-static void to_lea(struct code_op *op, uint8_t dst, uint8_t src, int64_t imm)
-{
-	op->kind = OP_LEA;
-	op->dst = dst;
-	op->src = src;
-	op->imm = imm;
-}
-
 static void to_const(struct code_op *op, uint8_t dst, int64_t imm)
 {
-	op->kind = OP_CONST;
-	op->dst = dst;
-	op->imm = imm;
+	code_op_const(op, dst, imm);
 	op->keeps_flags = true;
 }
 
@@ -122,7 +112,7 @@ static void take_immediate(uint32_t i, uint64_t addr, struct code_op *op)
 			op->imm = imm;
 			op->size = wide ? 8 : 4;
 		} else if (wide && !(flags && RD(i) == SP)) {
-			to_lea(op, RD(i), RN(i), i & 0x40000000 ? -imm : imm);
+			code_op_lea(op, RD(i), RN(i), i & 0x40000000 ? -imm : imm);
 			op->keeps_flags = !flags;
 		}
 	} else if ((i & 0x1f800000) == 0x12000000) { /* and, orr, eor, ands */
@@ -166,7 +156,7 @@ static void take_register(uint32_t i, struct code_op *op)
 		op->keeps_flags = true;
 		op->src = gpr(RM(i));
 		if (wide) {
-			to_lea(op, gpr(RD(i)), op->src, 0);
+			code_op_lea(op, gpr(RD(i)), op->src, 0);
 		} else {
 			op->kind = OP_COPY;
 			op->dst = gpr(RD(i));

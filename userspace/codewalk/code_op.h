@@ -85,6 +85,21 @@ struct code_op {
 	uint64_t target; /* virtual address; 0: not known */
 };
 
+static inline void code_op_lea(struct code_op *op, uint8_t dst, uint8_t src, int64_t imm)
+{
+	op->kind = OP_LEA;
+	op->dst = dst;
+	op->src = src;
+	op->imm = imm;
+}
+
+static inline void code_op_const(struct code_op *op, uint8_t dst, int64_t imm)
+{
+	op->kind = OP_CONST;
+	op->dst = dst;
+	op->imm = imm;
+}
+
 /* The registers with another value after it; of a call, those that the callee changes are not. */
 static inline uint32_t code_op_writes(const struct code_op *op)
 {

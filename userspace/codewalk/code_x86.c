@@ -110,21 +110,6 @@ static bool stores_to_first_page(const struct code_op *op)
 	       op->index == CODE_NO_REG && op->imm >= 0 && op->imm < FIRST_PAGE;
 }
 
-static void to_lea(struct code_op *op, uint8_t dst, uint8_t src, int64_t imm)
-{
-	op->kind = OP_LEA;
-	op->dst = dst;
-	op->src = src;
-	op->imm = imm;
-}
-
-static void to_const(struct code_op *op, uint8_t dst, int64_t imm)
-{
-	op->kind = OP_CONST;
-	op->dst = dst;
-	op->imm = imm;
-}
-
 static void take_mov(const struct insn *in, struct code_op *op)
 {
 	const unsigned int bytes = in->op[0].size / 8, from = in->op[1].size / 8;
@@ -133,11 +118,11 @@ static void take_mov(const struct insn *in, struct code_op *op)
 	op->size = (uint8_t)from;
 	if (is_reg(in, 0) && is_imm(in, 1) && bytes >= 4) {
 		op->is_number = true;
-		to_const(op, reg_of(in, 0),
-			 bytes == 8 ? in->op[1].imm.value.s
-				    : (int64_t)(uint32_t)in->op[1].imm.value.u);
+		code_op_const(op, reg_of(in, 0),
+			      bytes == 8 ? in->op[1].imm.value.s
+					 : (int64_t)(uint32_t)in->op[1].imm.value.u);
 	} else if (is_reg(in, 0) && is_reg(in, 1) && bytes == 8 && from == 8) {
-		to_lea(op, reg_of(in, 0), reg_of(in, 1), 0);
+		code_op_lea(op, reg_of(in, 0), reg_of(in, 1), 0);
 	} else if (is_reg(in, 0) && is_reg(in, 1) && bytes >= 4) {
 		op->kind = OP_COPY;
 		op->dst = reg_of(in, 0);
@@ -167,9 +152,9 @@ static void take_lea(const struct insn *in, struct code_op *op)
 	if (op->index != CODE_NO_REG)
 		return;
 	if (op->base == CODE_NO_REG)
-		to_const(op, reg_of(in, 0), op->imm);
+		code_op_const(op, reg_of(in, 0), op->imm);
 	else
-		to_lea(op, reg_of(in, 0), op->base, op->imm);
+		code_op_lea(op, reg_of(in, 0), op->base, op->imm);
 }
 
 static void take_add(const struct insn *in, struct code_op *op)
@@ -181,7 +166,7 @@ static void take_add(const struct insn *in, struct code_op *op)
 	if (is_imm(in, 1)) {
 		int64_t by = in->op[1].imm.value.s;
 
-		to_lea(op, reg_of(in, 0), reg_of(in, 0), negative ? -by : by);
+		code_op_lea(op, reg_of(in, 0), reg_of(in, 0), negative ? -by : by);
 	} else if (is_reg(in, 1)) {
 		op->kind = OP_ADD;
 		op->dst = op->src = reg_of(in, 0);

@@ -56,6 +56,7 @@ struct out_meta {
 	const char *event; /* "cpu-clock" */
 	double hz;	   /* 0: not sampled at a frequency */
 	const char *host;
+	const char *command;	/* the command whose run it is; NULL: none */
 	uint64_t start_unix_ns; /* 0: unknown */
 };
 

@@ -63,6 +63,8 @@ static void put_meta(struct json *j, const struct out_report *r)
 		json_str(j, "start_unix_ns", NULL);
 	json_double(j, "duration_s", r->stats->duration_s, 3);
 	json_str(j, "unit", r->opts.usec ? "microseconds" : "samples");
+	if (r->meta->command)
+		put_clean(j, "command", r->meta->command);
 	json_u64(j, "samples", r->stats->samples);
 	json_u64(j, "lost", run_lost(r->stats));
 	json_object_end(j);

@@ -21,7 +21,7 @@
  * reach its outermost frame; the agent's also have those of their service (out_report.labels) in
  * place of cgroup_id and the container's; off-CPU also `state`, `waker` (its comm) and
  * `waker_stack`. Values without a field in profile.proto are comments, as KEY=VALUE: host, event,
- * hz, lost.
+ * hz, lost, command.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -502,7 +502,7 @@ static void put_type(struct pprof *w, uint32_t field, const char *type, const ch
 static void put_comments(struct pprof *w)
 {
 	const struct out_meta *meta = w->r->meta;
-	uint64_t ids[5];
+	uint64_t ids[6];
 	char text[320];
 	size_t n = 0;
 
@@ -516,6 +516,9 @@ static void put_comments(struct pprof *w)
 	snprintf(text, sizeof(text), "hz=%g", meta->hz);
 	if (meta->hz > 0)
 		ids[n++] = string_id(w, text);
+	snprintf(text, sizeof(text), "command=%.256s", meta->command ? meta->command : "");
+	if (meta->command)
+		ids[n++] = clean_string_id(w, text);
 	pb_packed(&w->pb, PROFILE_COMMENT, ids, n);
 }
 

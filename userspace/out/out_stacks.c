@@ -422,6 +422,8 @@ int stacks_write_text(const struct stackset *ss, const struct stacks_text *o, FI
 		free(tally);
 	if (err)
 		return err;
+	if (o->verdict)
+		fprintf(f, "%s\n\n", o->verdict);
 	comparing = ss;
 	if (ss->frames.n)
 		qsort(tally, ss->frames.n, sizeof(*tally), o->two_sides ? by_change : by_self);

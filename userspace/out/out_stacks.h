@@ -20,6 +20,7 @@ struct stacks_text {
 	/* The name of what stacks begin with ("service"), for a table and call trees; NULL: none */
 	const char *by;
 	const struct html_meta *meta; /* metadata of one profile; NULL: unknown */
+	const char *verdict;	      /* the first line of two sides; NULL: none */
 	bool unicode;		      /* draw the lines of the tree with box characters */
 };
 

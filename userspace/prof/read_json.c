@@ -62,6 +62,8 @@ static void read_meta(struct reader *r)
 			copy_clean(r, m->event, sizeof(m->event));
 		else if (!strcmp(key, "unit"))
 			copy_clean(r, m->unit, sizeof(m->unit));
+		else if (!strcmp(key, "command"))
+			copy_clean(r, m->command, sizeof(m->command));
 		else if (!strcmp(key, "hz"))
 			m->hz = json_number(&r->j);
 		else if (!strcmp(key, "duration_s"))

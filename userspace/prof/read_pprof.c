@@ -295,7 +295,8 @@ static void read_comments(struct reader *r)
 	for (size_t i = 0; i < r->ncomments; i++) {
 		string(r, r->comments[i], text, sizeof(text));
 		if (sscanf(text, "host=%255[^\n]", m->host) == 1 ||
-		    sscanf(text, "event=%63[^\n]", m->event) == 1)
+		    sscanf(text, "event=%63[^\n]", m->event) == 1 ||
+		    sscanf(text, "command=%63[^\n]", m->command) == 1)
 			continue;
 		if (sscanf(text, "lost=%31s", digits) == 1)
 			num_u64(digits, 0, UINT64_MAX, &m->lost);

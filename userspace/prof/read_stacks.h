@@ -20,7 +20,8 @@
 struct stacks_meta {
 	uint64_t bytes; /* size of the file */
 	char event[64], host[256];
-	char unit[16]; /* "samples", "microseconds" */
+	char unit[16];	  /* "samples", "microseconds" */
+	char command[64]; /* the command whose run it is; "": none, or unknown */
 	double hz, duration_s;
 	uint64_t start_unix_ns, lost;
 	uint64_t user_stacks, complete; /* samples */

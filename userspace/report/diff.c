@@ -15,6 +15,10 @@ static const struct option_spec options[] = {
 	{ OPT_AGAINST, "against", "NAME=VALUE",
 	  "compare with the stacks of the same directory that have this label, in place of one of "
 	  "--label with the same name" },
+	{ OPT_PER, "per", "UNIT",
+	  "what the verdict compares: values per run or second, or N1:N2, the units of work that "
+	  "were done before and after (default: second; run if a command was run or the duration "
+	  "is unknown)" },
 	{ 0 }
 };
 
@@ -22,17 +26,21 @@ static int diff_run(int argc, char **argv);
 
 const struct tool_spec diff_tool = {
 	.name = "diff",
-	.usage = "diff [options] BEFORE AFTER",
-	.brief = "compare two recorded profiles",
-	.summary = "Compares two profiles that 'sfbpf record' or 'sfbpf offcpu' wrote as folded "
-		   "lines, JSON or pprof, by the share of each function. Writes a table of the "
-		   "largest changes, a red and blue flame graph, or lines 'STACK BEFORE AFTER'. "
-		   "Each may be a directory of windows that 'sfbpf agent' wrote, or the URL of a "
-		   "ClickHouse that it sends to.",
+	.usage = "diff [options] BEFORE AFTER | BEFORE... -- AFTER...",
+	.brief = "compare two recorded profiles, or several runs of each side",
+	.summary =
+		"Compares two profiles that 'sfbpf record' or 'sfbpf offcpu' wrote as folded "
+		"lines, JSON or pprof. The first line says whether AFTER is faster or slower, "
+		"with the 95 % interval of the change: several runs of each side make it "
+		"narrower. Then comes a table of the largest changes of functions' shares. Other "
+		"formats are a red and blue flame graph, and lines 'STACK BEFORE AFTER'. "
+		"Each may be a directory of windows that 'sfbpf agent' wrote, or the URL of a "
+		"ClickHouse that it sends to.",
 	.options = options,
 	.permute = true,
 	.examples = "  sfbpf diff old.folded new.folded           the largest changes\n"
 		    "  sfbpf diff old.json new.json -o diff.html  red: more, blue: less\n"
+		    "  sfbpf diff old?.json -- new?.json          several runs of each\n"
 		    "  sfbpf diff --since 1h --ago 1d DIRECTORY   this hour and yesterday's\n"
 		    "  sfbpf diff --service web --label service.version=1.5 \\\n"
 		    "      --against service.version=1.4 DIRECTORY\n",
@@ -80,56 +88,118 @@ static int read_before(struct view *v, const char *path)
 				 : view_read(v, path, STACK_BEFORE);
 }
 
-static int compare(struct view *v, const char *const paths[2])
+/* The operands: n of them, of which the first `before` are BEFORE. One operand: BEFORE is in it. */
+struct operands {
+	char **paths;
+	int n, before;
+};
+
+/* The runs of a side are told by how much each adds to the side's total. */
+static int read_runs(struct view *v, char *const *paths, int n, enum stack_side side,
+		     struct verdict_side *ret)
 {
 	char unit[sizeof(v->meta.unit)];
+	int err = 0;
+
+	for (int i = 0; i < n && !err; i++) {
+		uint64_t had = v->stacks.totals[side];
+
+		strcpy(unit, v->meta.unit);
+		err = side == STACK_BEFORE ? read_before(v, paths[i])
+					   : view_read(v, paths[i], side);
+		if (!err && *unit && strcmp(unit, v->meta.unit) != 0)
+			err = complain(EXIT_FAILED, "%s counts %s, the file before it %s", paths[i],
+				       v->meta.unit, unit);
+		if (!err && !verdict_add(ret, &v->meta, v->stacks.totals[side] - had))
+			err = complain(EXIT_USAGE, "more than %d runs of a side", VERDICT_RUNS);
+	}
+	ret->work = v->work[side];
+	return err;
+}
+
+static int compare(struct view *v, const struct operands *o)
+{
+	const int after = o->n == 1 ? 0 : o->before;
+	struct verdict_side sides[STACK_SIDES] = { 0 };
+	char line[512];
 	int err;
 
 	v->before = v->ago_ns	      ? "earlier"
 		    : v->against.name ? v->against.value
-				      : path_name(paths[0]);
-	v->title = path_name(paths[1]);
+				      : path_name(o->paths[0]);
+	v->title = path_name(o->paths[after]);
 	/* Folded lines have no modules, and library versions may differ. */
 	v->stacks.no_modules = true;
-	err = read_before(v, paths[0]);
-	strcpy(unit, v->meta.unit);
+	err = read_runs(v, o->paths, o->before, STACK_BEFORE, &sides[STACK_BEFORE]);
 	if (!err)
-		err = view_read(v, paths[1], STACK_AFTER);
-	if (!err && strcmp(unit, v->meta.unit) != 0)
-		err = complain(EXIT_FAILED, "%s counts %s, %s counts %s", paths[0], unit, paths[1],
-			       v->meta.unit);
+		err = read_runs(v, o->paths + after, o->n - after, STACK_AFTER,
+				&sides[STACK_AFTER]);
 	/* What is on one side only is a difference, but not of two labels. */
 	if (!err && (v->against.name || !v->stacks.totals[STACK_BEFORE]))
 		err = view_check(v, STACK_AFTER);
-	return err ? err : view_write(v);
+	if (!err &&
+	    verdict_text(&sides[STACK_BEFORE], &sides[STACK_AFTER], v->per, line, sizeof(line)))
+		err = complain(EXIT_FAILED, "--per second: the duration of a file is unknown");
+	if (err)
+		return err;
+	v->verdict = line;
+	if (strcmp(v->out->name, "text") != 0)
+		complain(0, "%s", line);
+	return view_write(v);
+}
+
+/* The number of arguments after "--"; 0: there is no "--". */
+static int after_dashes(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "--"))
+			return argc - i - 1;
+	return 0;
+}
+
+/* 0, or an exit code after printing the error. */
+static int check(const struct view *v, const struct operands *o)
+{
+	int inputs = 0;
+
+	if (v->out->binary)
+		return complain(EXIT_USAGE, "%s holds one profile; for two:%s", v->out->name,
+				out_format_names(OUT_COMPARED));
+	if (v->ago_ns && (o->n != 1 || !v->choice.since_ns))
+		return complain(EXIT_USAGE, "--ago compares two times of one directory: "
+					    "sfbpf diff --since 1h --ago 1d DIRECTORY");
+	if (v->against.name && (o->n != 1 || v->ago_ns || v->take.n == STACK_CHOICE_LABELS))
+		return complain(EXIT_USAGE, "--against compares two labels of one directory: "
+					    "sfbpf diff --label NAME=A --against NAME=B DIRECTORY");
+	if (o->n == 1 && !v->ago_ns && !v->against.name)
+		return complain(EXIT_USAGE, "a file is missing; usage: sfbpf %s", diff_tool.usage);
+	for (int i = 0; i < o->n; i++)
+		inputs += !strcmp(o->paths[i], "-");
+	if (inputs > 1)
+		return complain(EXIT_USAGE, "only one of the files can be - (standard input)");
+	return 0;
 }
 
 static int diff_run(int argc, char **argv)
 {
 	struct view v = { 0 };
-	int err = view_parse(&v, &diff_tool, argc, argv, 1, 2), n = argc - optind;
-	const char *paths[2];
+	const int after = after_dashes(argc, argv);
+	int err = view_parse(&v, &diff_tool, argc, argv, 1, after ? 2 * VERDICT_RUNS : 2);
+	struct operands o = { .paths = argv + optind, .n = argc - optind, .before = 1 };
 
 	if (err)
 		return err;
-	if (v.out->binary)
-		return complain(EXIT_USAGE, "%s holds one profile; for two:%s", v.out->name,
-				out_format_names(OUT_COMPARED));
-	if (v.ago_ns && (n != 1 || !v.choice.since_ns))
-		return complain(EXIT_USAGE, "--ago compares two times of one directory: "
-					    "sfbpf diff --since 1h --ago 1d DIRECTORY");
-	if (v.against.name && (n != 1 || v.ago_ns || v.take.n == STACK_CHOICE_LABELS))
-		return complain(EXIT_USAGE, "--against compares two labels of one directory: "
-					    "sfbpf diff --label NAME=A --against NAME=B DIRECTORY");
-	if (n == 1 && !v.ago_ns && !v.against.name)
-		return complain(EXIT_USAGE, "a file is missing; usage: sfbpf %s", diff_tool.usage);
-	paths[0] = argv[optind];
-	paths[1] = argv[optind + n - 1];
-	if (n == 2 && !strcmp(paths[0], "-") && !strcmp(paths[1], "-"))
-		return complain(EXIT_USAGE, "only one of the files can be - (standard input)");
+	if (after && after < o.n)
+		o.before = o.n - after;
+	else if (o.n > 2)
+		return complain(EXIT_USAGE, "no file is before --; usage: sfbpf %s",
+				diff_tool.usage);
+	err = check(&v, &o);
+	if (err)
+		return err;
 	if (stackset_init(&v.stacks))
 		return complain(EXIT_FAILED, "out of memory");
-	err = compare(&v, paths);
+	err = compare(&v, &o);
 	stackset_free(&v.stacks);
 	return err;
 }

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -211,6 +213,28 @@ static int take_against(struct view *v, const char *arg)
 	return complain(EXIT_USAGE, "--against: '%s' is not NAME=VALUE", arg);
 }
 
+/* "run", "second" or "N1:N2", the units of work before and after. */
+static int take_per(struct view *v, const char *arg)
+{
+	double before, after;
+	char end;
+
+	if (!strcmp(arg, "run") || !strcmp(arg, "second")) {
+		v->per = *arg == 'r' ? VERDICT_PER_RUN : VERDICT_PER_SECOND;
+		return 0;
+	}
+	if (sscanf(arg, "%lf:%lf%c", &before, &after, &end) != 2 || !(before > 0) || !(after > 0) ||
+	    isinf(before) || isinf(after))
+		return complain(EXIT_USAGE,
+				"--per: '%s' is not run, second, or the units of work before and "
+				"after, like 1000:1200",
+				arg);
+	v->per = VERDICT_PER_WORK;
+	v->work[STACK_BEFORE] = before;
+	v->work[STACK_AFTER] = after;
+	return 0;
+}
+
 static int take_option(void *ctx, int id, const char *arg)
 {
 	struct view *v = ctx;
@@ -248,6 +272,8 @@ static int take_option(void *ctx, int id, const char *arg)
 	case OPT_CA_FILE:
 		v->ca_file = arg;
 		return 0;
+	case OPT_PER:
+		return take_per(v, arg);
 	case OPT_OFF_CPU:
 		v->choice.off_cpu = true;
 		return 0;
@@ -344,6 +370,7 @@ int view_write(struct view *v)
 		      : !v->by_given		       ? NULL
 		      : v->take.by == STACK_BY_PROCESS ? "process"
 						       : "thread",
+		.verdict = v->verdict,
 		.unicode = terminal_unicode(),
 	};
 	bool to_stdout = !v->output || !strcmp(v->output, "-");

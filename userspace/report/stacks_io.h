@@ -4,6 +4,7 @@
 #define SFBPF_REPORT_STACKS_IO_H
 
 #include "cli/options.h"
+#include "out/verdict.h"
 #include "prof/read_stacks.h"
 #include "report/window_sum.h"
 
@@ -12,6 +13,9 @@ struct view {
 	struct stacks_meta meta;     /* metadata of the last file read */
 	uint64_t bytes;		     /* size of all files read */
 	const char *title, *before;  /* `before` is NULL unless two are compared */
+	const char *verdict;	     /* diff: its line; NULL: not a comparison */
+	enum verdict_per per;	     /* diff: --per */
+	double work[STACK_SIDES];    /* diff: units of work of --per */
 	const char *output, *format; /* -o, --format; NULL: not given */
 	const char *annotate;	     /* report: a function; NULL: not given */
 	uint64_t rows;
@@ -81,7 +85,8 @@ enum {
 	OPT_AGAINST,
 	OPT_ANNOTATE,
 	OPT_HEADER_FILE,
-	OPT_CA_FILE
+	OPT_CA_FILE,
+	OPT_PER
 };
 
 #endif

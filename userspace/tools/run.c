@@ -338,7 +338,11 @@ static int write_result(struct oneshot *r, const struct run_stats *st)
 	struct session *s = &r->session;
 	char host[256] = "";
 	struct out_meta meta = {
-		.event = r->event, .hz = r->hz, .host = host, .start_unix_ns = s->start_unix_ns
+		.event = r->event,
+		.hz = r->hz,
+		.host = host,
+		.command = r->command && !r->system_wide ? r->command[0] : NULL,
+		.start_unix_ns = s->start_unix_ns,
 	};
 	struct out_report rep = {
 		.profile = s->profile,
