@@ -714,6 +714,8 @@ function about() {
 	$('title').textContent = DIFF ? 'sfbpf diff' : 'sfbpf';
 	if (M.title)
 		out.push(DIFF ? M.before + ' → ' + M.title : M.title);
+	if (M.verdict)
+		out.push(M.verdict);
 	if (M.event)
 		out.push(M.event + (M.hz ? ' at ' + +M.hz + ' Hz' : ''));
 	if (M.host)

@@ -60,6 +60,7 @@ static void put_meta(struct json *j, const struct html_meta *meta)
 	json_str(j, "tool", "sfbpf " SFBPF_VERSION);
 	put_clean(j, "title", meta->title);
 	put_clean(j, "before", meta->before);
+	put_clean(j, "verdict", meta->verdict);
 	put_clean(j, "unit", meta->unit ? meta->unit : "samples");
 	put_clean(j, "event", meta->event);
 	put_clean(j, "host", meta->host);

@@ -508,6 +508,7 @@ static void put_head(struct svg *w)
 		put_percent(w, m->complete, m->user_stacks);
 		fputs(" of user stacks complete", w->f);
 	}
+	put_clean(w, " \xc2\xb7 ", m->verdict);
 	fputs("</text>\n", w->f);
 }
 

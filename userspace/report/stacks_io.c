@@ -326,6 +326,7 @@ static struct html_meta html_meta_of(const struct view *v)
 	const struct stacks_meta *m = &v->meta;
 	struct html_meta meta = { .title = v->title,
 				  .before = v->before,
+				  .verdict = v->verdict,
 				  .unit = *m->unit ? m->unit : "samples" };
 	struct out_meta event = { .event = m->event, .hz = m->hz };
 
