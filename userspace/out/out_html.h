@@ -27,7 +27,7 @@ struct html_times {
 struct html_meta {
 	/* Name of the profile; in a comparison, `before` is the name of the older one */
 	const char *title, *before;
-	const char *verdict; /* of a comparison (verdict.h) */
+	const char *verdict; /* the line of a comparison (verdict.h) */
 	const char *unit;    /* unit of values: "samples", "microseconds" or "nanoseconds" */
 	const char *event, *host;
 	/* Only for clock events: a sample is then 1/hz s of CPU time */

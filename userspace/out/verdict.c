@@ -68,12 +68,12 @@ static double scale_of(const struct verdict_side *side, const struct verdict_run
 	return scale;
 }
 
-/* A value of 0 has no logarithm, so half a sample is added to each. */
+/* A value of 0 has no logarithm, and counts as half a sample. */
 static double log_value(const struct verdict_side *side, size_t i, const struct unit *u)
 {
 	const struct verdict_run *r = &side->runs[i];
 
-	return log(((double)r->value + 0.5) * scale_of(side, r, u));
+	return log((r->value ? (double)r->value : 0.5) * scale_of(side, r, u));
 }
 
 /* The variance of the logarithm of a value that is a count. */
