@@ -19,6 +19,12 @@
 #include "kern/host_gaps.h"
 #include "out/out.h"
 
+enum { /* ids of common options that no other file knows */
+       OPT_COMM = 700,
+       OPT_NATIVE,
+       OPT_TABLE_IDLE
+};
+
 const struct option_spec common_options[] = {
 	{ 'p', "pid", "PID[,PID]", "profile only these processes, by id or name" },
 	{ 't', "tid", "TID[,TID]", "profile only these threads" },

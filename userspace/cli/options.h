@@ -24,14 +24,10 @@ struct option_spec {
 
 enum { /* ids of options without a letter */
        OPT_FORMAT = 256,
-       OPT_COMM,
        OPT_VERSION,
        OPT_STATS,
        OPT_RING,
        OPT_TABLES,
-       OPT_TABLE_IDLE,
-       OPT_NATIVE,
-       OPT_DURATION,
        OPT_INLINE,
        OPT_LINES,
        OPT_DEBUGINFOD,
