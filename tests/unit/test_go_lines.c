@@ -12,6 +12,7 @@
 #include "base/full_io.h"
 #include "elf_reader.h"
 #include "symtab/go_places.h"
+#include "go_file.h"
 #include "test.h"
 
 #define TEXT	  0x401000
@@ -91,44 +92,13 @@ static void make_table(uint8_t *t)
 	put_call(t + GOFUNC + 16, 21, 0x14, 50);
 }
 
-static void put_section(uint8_t *file, int i, uint32_t name, uint64_t addr, uint64_t offset,
-			uint64_t size)
-{
-	Elf64_Shdr s = { .sh_name = name,
-			 .sh_type = i == 4 ? SHT_STRTAB : SHT_PROGBITS,
-			 .sh_addr = addr,
-			 .sh_offset = offset,
-			 .sh_size = size };
-
-	memcpy(file + 64 + 56 + (size_t)i * sizeof(s), &s, sizeof(s));
-}
-
 /* old: of before Go 1.26, with the module anywhere in .noptrdata. */
 static uint8_t *make_file(bool old)
 {
 	static const char shstrtab[] = "\0.text\0.gopclntab\0.shstrtab\0.go.module\0.noptrdata";
 	uint8_t *file = calloc(1, FILE_SIZE), *module = file + 0x3000 + (old ? 40 : 0);
-	Elf64_Ehdr eh = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
-			  .e_type = ET_EXEC,
-			  .e_machine = EM_X86_64,
-			  .e_phoff = 64,
-			  .e_shoff = 64 + 56,
-			  .e_ehsize = 64,
-			  .e_phentsize = 56,
-			  .e_phnum = 1,
-			  .e_shentsize = 64,
-			  .e_shnum = 5,
-			  .e_shstrndx = 4 };
-	Elf64_Phdr ph = { .p_type = PT_LOAD,
-			  .p_flags = PF_R | PF_X,
-			  .p_offset = 0x1000,
-			  .p_vaddr = TEXT,
-			  .p_filesz = FILE_SIZE - 0x1000,
-			  .p_memsz = FILE_SIZE - 0x1000 };
 
-	memcpy(file, &eh, sizeof(eh));
-	memcpy(file + 64, &ph, sizeof(ph));
-	memcpy(file + 0x800, shstrtab, sizeof(shstrtab));
+	go_file_init(file, 5, TEXT, FILE_SIZE - 0x1000, shstrtab, sizeof(shstrtab));
 	make_table(file + 0x2000);
 	put64(module, TABLE);
 	put64(module + 8, TABLE + NAMES);
@@ -136,10 +106,9 @@ static uint8_t *make_file(bool old)
 	put64(module + (old ? 320 : 336), TABLE + GOFUNC);
 	if (!old)
 		put64(module + 344, TABLE + END);
-	put_section(file, 1, 1, TEXT, 0x1000, 0x60);
-	put_section(file, 2, 7, TABLE, 0x2000, END);
-	put_section(file, 3, old ? 39 : 28, MODULE, 0x3000, 0x400);
-	put_section(file, 4, 18, 0, 0x800, sizeof(shstrtab));
+	go_file_section(file, 1, 1, TEXT, 0x1000, 0x60);
+	go_file_section(file, 2, 7, TABLE, 0x2000, END);
+	go_file_section(file, 3, old ? 39 : 28, MODULE, 0x3000, 0x400);
 	return file;
 }
 
@@ -225,7 +194,7 @@ TEST(go_lines_damage)
 			*at = was;
 		}
 		for (size_t size = 0; size < END; size++) {
-			put_section(file, 2, 7, TABLE, 0x2000, size);
+			go_file_section(file, 2, 7, TABLE, 0x2000, size);
 			frames_at(file, 0x2f);
 		}
 		free(file);

@@ -6,6 +6,7 @@
 
 #include "readers/row_stream.h"
 #include "rows/row_text.h"
+#include "go_file.h"
 #include "test.h"
 
 #define TEXT	  0x401000
@@ -81,52 +82,20 @@ static size_t make_table(uint8_t *t)
 	return (size_t)(record - t);
 }
 
-static void put_section(uint8_t *file, int i, uint32_t name, uint32_t type, uint64_t addr,
-			uint64_t offset, uint64_t size)
-{
-	Elf64_Shdr s = { .sh_name = name,
-			 .sh_type = type,
-			 .sh_addr = addr,
-			 .sh_offset = offset,
-			 .sh_size = size };
-
-	memcpy(file + 64 + 56 + (size_t)i * sizeof(s), &s, sizeof(s));
-}
-
 static uint8_t *make_file(size_t *ret_table)
 {
 	static const char shstrtab[] = "\0.text\0.gopclntab\0.shstrtab";
 	static const uint8_t sigreturn[] = { 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05 };
 	static const uint8_t writes_sp[] = { 0x90, 0x90, 0x90, 0x90, 0x90, 0x48, 0x89, 0xc4 };
 	uint8_t *file = calloc(1, FILE_SIZE);
-	Elf64_Ehdr eh = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
-			  .e_type = ET_EXEC,
-			  .e_machine = EM_X86_64,
-			  .e_phoff = 64,
-			  .e_shoff = 64 + 56,
-			  .e_ehsize = 64,
-			  .e_phentsize = 56,
-			  .e_phnum = 1,
-			  .e_shentsize = 64,
-			  .e_shnum = 4,
-			  .e_shstrndx = 3 };
-	Elf64_Phdr ph = { .p_type = PT_LOAD,
-			  .p_flags = PF_R | PF_X,
-			  .p_offset = 0x1000,
-			  .p_vaddr = TEXT,
-			  .p_filesz = END_OF_TEXT,
-			  .p_memsz = END_OF_TEXT };
 
-	memcpy(file, &eh, sizeof(eh));
-	memcpy(file + 64, &ph, sizeof(ph));
-	memcpy(file + 0x800, shstrtab, sizeof(shstrtab));
+	go_file_init(file, 4, TEXT, END_OF_TEXT, shstrtab, sizeof(shstrtab));
 	memcpy(file + 0x1060, writes_sp, sizeof(writes_sp));
 	memcpy(file + 0x1080, systemstack, sizeof(systemstack));
 	memcpy(file + 0x1100, sigreturn, sizeof(sigreturn));
 	*ret_table = make_table(file + 0x2000);
-	put_section(file, 1, 1, SHT_PROGBITS, TEXT, 0x1000, END_OF_TEXT);
-	put_section(file, 2, 7, SHT_PROGBITS, TABLE, 0x2000, *ret_table);
-	put_section(file, 3, 18, SHT_STRTAB, 0, 0x800, sizeof(shstrtab));
+	go_file_section(file, 1, 1, TEXT, 0x1000, END_OF_TEXT);
+	go_file_section(file, 2, 7, TABLE, 0x2000, *ret_table);
 	return file;
 }
 
@@ -246,7 +215,7 @@ TEST(go_rows_damage)
 		*at = was;
 	}
 	for (size_t size = 0; size < table; size++) {
-		put_section(file, 2, 7, SHT_PROGBITS, TABLE, 0x2000, size);
+		go_file_section(file, 2, 7, TABLE, 0x2000, size);
 		rows_of(file, text);
 	}
 	EXPECT(text[0] != 0);
