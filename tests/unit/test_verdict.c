@@ -80,7 +80,7 @@ TEST(verdict_of_nothing)
 	add(&none, &cpu, 0);
 	add(&few, &cpu, 3);
 	add(&many, &cpu, 1000);
-	EXPECT(says(&none, &none, VERDICT_PER_RUN, "no difference"));
+	EXPECT(says(&none, &none, VERDICT_PER_RUN, "no difference: there are no samples"));
 	EXPECT(says(&none, &few, VERDICT_PER_RUN, "no difference"));
 	EXPECT(says(&none, &many, VERDICT_PER_RUN, "slower"));
 }

@@ -131,6 +131,11 @@ static bool has_seconds(const struct verdict_run *r)
 	return r->hz > 0 || r->blocked;
 }
 
+static bool is_empty(const struct verdict_run *r)
+{
+	return !r->value;
+}
+
 static bool is_no_command(const struct verdict_run *r)
 {
 	return !r->command;
@@ -178,6 +183,10 @@ int verdict_text(const struct verdict_side *before, const struct verdict_side *a
 				: VERDICT_PER_RUN;
 	if (u.per == VERDICT_PER_SECOND && !all_have(sides, has_duration))
 		return -EINVAL;
+	if (all_have(sides, is_empty)) {
+		snprintf(buf, cap, "no difference: there are no samples");
+		return 0;
+	}
 	f = fit(sides, &u);
 	d = f.mean[1] - f.mean[0];
 	put_values(f.mean, &u, values, sizeof(values));

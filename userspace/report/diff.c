@@ -143,7 +143,7 @@ static int compare(struct view *v, const struct operands *o)
 	if (err)
 		return err;
 	v->verdict = line;
-	if (strcmp(v->out->name, "text") != 0)
+	if (v->output && strcmp(v->output, "-") != 0)
 		complain(0, "%s", line);
 	return view_write(v);
 }
