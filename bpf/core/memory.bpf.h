@@ -45,25 +45,20 @@ static __always_inline long copy_user(void *dst, u32 len, u64 addr)
 
 /*
  * Copies a string: at most len bytes with its NUL. Returns its bytes with the NUL, or a negative
- * number. (bpf_probe_read_user_str() reads the current task only.)
+ * number. (bpf_probe_read_user_str() reads the current task only. A loop that searches the NUL has
+ * as many ends as bytes, and the verifier follows each.)
  */
 static __always_inline long copy_user_text(u8 *dst, u32 len, u64 addr)
 {
 #ifdef SF_REMOTE
-	u32 n = len, i;
+	u32 n = len;
 
 	if (copy_user(dst, len, addr)) { /* the next page is not there */
 		n = SF_PAGE_MIN - (addr & (SF_PAGE_MIN - 1));
 		if (n >= len || copy_user(dst, AT_MOST(n, len), addr))
 			return -1;
 	}
-#pragma clang loop unroll(disable)
-	for (i = 0; i < len - 1; i++) {
-		if (i >= n - 1 || !dst[i])
-			break;
-	}
-	dst[i] = 0;
-	return i + 1;
+	return bpf_probe_read_kernel_str(dst, AT_MOST(n, len), dst);
 #else
 	return bpf_probe_read_user_str(dst, len, (void *)addr);
 #endif
