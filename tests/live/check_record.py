@@ -207,13 +207,15 @@ def check_command_files(name):
     with open(shell, "w") as f:
         f.write("cd /\nA=1 %s 200 | cat\n" % path)
     linker = "/lib64/ld-linux-x86-64.so.2"
+    many = dict(os.environ, PATH=":".join("/opt/p%d" % i for i in range(40)) + ":" +
+                os.environ["PATH"])
     for what, argv in (("program", [path, "200"]), ("script", [script]),
                        ("wrapped", ["timeout", "9", "env", "-u", "NO", path, "200"]),
                        ("prlimit", ["prlimit", "--nofile=1000", path, "200"]),
                        ("shell", ["setarch", "-R", "sh", "-c", "nice %s 200; true" % path]),
                        ("shell script", ["sh", shell]),
                        ("linker", [linker] * os.path.exists(linker) + [path, "200"])):
-        stacks, stats = h.Recording(["-F", "997"], command=argv).finish()
+        stacks, stats = h.Recording(["-F", "997"], command=argv, env=many).finish()
         errors += h.stats_errors(stats, stacks)
         late = [s for s in stacks if h.reason(s) == "not_loaded"]
         h.note("%s: %d of %d samples before the tables" % (what, h.total(late), h.total(stacks)))

@@ -20,7 +20,7 @@
 
 #define READY_MS    500 /* that the search may take */
 #define FILES_MAX   128
-#define DIRS_MAX    16
+#define DIRS_MAX    256
 #define WORDS_MAX   1024
 #define SCRIPT_TEXT 16384 /* bytes of a script, or of a word, that are looked at */
 
