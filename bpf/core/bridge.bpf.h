@@ -131,7 +131,7 @@ static int bridge_word(u32 round, void *ctx)
 	b->left = b->left > BRIDGE_CODE ? b->left - BRIDGE_CODE : 0;
 	if (s->faults && !bridge_is_code(slot, word - 1))
 		return 0;
-	if (code_before(s, word, &b->before) || !ends_with_call(b->before))
+	if (code_before(s, word, &b->before) || !after_call(b->before))
 		return 0;
 	b->ra = word;
 	return 1;

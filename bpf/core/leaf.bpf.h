@@ -162,7 +162,7 @@ static __always_inline int leaf_word(struct sf_scratch *s, struct sf_leave *l, u
 	/* not a small number, nor a pointer into this frame, nor above all code */
 	if (word < 1 << 16 || word - s->regs.sp < s->regs.fp - s->regs.sp ||
 	    word > s->regs.entry_sp || (s->faults && !bridge_is_code(slot, word - 1)) ||
-	    code_before(s, word, &before) || !ends_with_call(before))
+	    code_before(s, word, &before) || !after_call(before))
 		return 0;
 	l->counts = !l->caller || word - l->caller < LEAF_REACH;
 	call_target(word, before, l->word, &l->to);
@@ -273,7 +273,7 @@ __noinline int leaf_step(u32 slot)
 
 	if (!s || s->regs.fp < s->regs.sp || (s->regs.fp & 7) ||
 	    copy_user(&ra, sizeof(ra), s->regs.fp + 8) || ra < SF_PAGE_MIN ||
-	    copy_user(&before, sizeof(before), ra - SF_CALL_BYTES) || !ends_with_call(before))
+	    copy_user(&before, sizeof(before), ra - SF_CALL_BYTES) || !after_call(before))
 		return NOT_MINE;
 	if (cfg_note_words)
 		s->log_far = ~0ull;

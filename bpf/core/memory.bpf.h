@@ -64,12 +64,18 @@ static __always_inline long copy_user_text(u8 *dst, u32 len, u64 addr)
 #endif
 }
 
+/* ends_with_call(), which the verifier goes through once. */
+__noinline int after_call(u64 before)
+{
+	return ends_with_call(before);
+}
+
 /* Whether the address follows a call. */
 static __always_inline bool follows_call(u64 ra)
 {
 	u64 before;
 
-	return !copy_user(&before, sizeof(before), ra - SF_CALL_BYTES) && ends_with_call(before);
+	return !copy_user(&before, sizeof(before), ra - SF_CALL_BYTES) && after_call(before);
 }
 
 /*

@@ -190,7 +190,7 @@ static __always_inline u64 js_call(struct sf_scratch *s, const struct sf_javascr
 	    (*ra == r->fp && user_u64(r->sp + 8, ra)))
 		return 0;
 	if (*ra + v->delta - d->builtins.start < d->builtins.size ||
-	    user_u64(*ra - SF_CALL_BYTES, before) || !ends_with_call(*before))
+	    user_u64(*ra - SF_CALL_BYTES, before) || !after_call(*before))
 		return 0;
 	return *ra - 1;
 }

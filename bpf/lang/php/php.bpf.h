@@ -447,7 +447,7 @@ static __always_inline u64 php_pushed(struct sf_scratch *s, const struct sf_php 
 #pragma clang loop unroll(disable)
 	for (i = 0; i <= PHP_STUB_WORDS; i++)
 		if (!user_u64(at + 8 * i, &ra) && ra - 1 - v->start < v->len &&
-		    !code_before(s, ra, &before) && ends_with_call(before))
+		    !code_before(s, ra, &before) && after_call(before))
 			return 8 * i;
 	return 0;
 }

@@ -30,7 +30,7 @@ __noinline u64 ruby_jit_ra(u32 slot)
 	for (i = 0; i < RB_JIT_WORDS; i++) {
 		at = i > RB_JIT_PUSHED ? i : i ? i - 1 : RB_JIT_PUSHED;
 		ra = *(u64 *)(r->eps + INDEX(8 * at, SF_RUBY_STACK));
-		if (ra < SF_PAGE_MIN || code_before(s, ra, &before) || !ends_with_call(before))
+		if (ra < SF_PAGE_MIN || code_before(s, ra, &before) || !after_call(before))
 			continue;
 		r->jit_sp = s->regs.sp + 8 * at;
 		r->jit_ra = ra;
