@@ -84,8 +84,6 @@ int off_back(u64 *ctx)
 	if (!s || !o)
 		return 0;
 	seen = o->switched_to == task;
-	if (seen && o->due != task)
-		return 0;
 	began = off_cost_begin(0, 1);
 	o->switched_to = task;
 	o->due = 0;
@@ -98,6 +96,26 @@ int off_back(u64 *ctx)
 		off_count(s, o, slot, t, &o->block, OFF_PENDING);
 	}
 	off_cost_end(stats_here(), began, 1);
+	return 0;
+}
+
+/* off_back and off_waking, in the version that knows all languages that were met. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} off_back_walks SEC(".maps"), off_waking_walks SEC(".maps");
+
+/* What is attached: leaves off_back out if it has nothing to do. */
+SEC("?tp_btf/sched_exit_tp")
+int off_back_jump(u64 *ctx)
+{
+	struct off_scratch *o = off_scratch_of(OFF_SLOT_SELF);
+	u64 task = bpf_get_current_task();
+
+	if (o && (o->switched_to != task || o->due == task))
+		bpf_tail_call_static(ctx, &off_back_walks, 0);
 	return 0;
 }
 
@@ -245,19 +263,36 @@ static __always_inline void off_note_waker(const struct sf_scratch *s, const str
 		t->wakers[i] = waker->wakers[i - 1];
 }
 
-/*
- * ctx: the task that is about to be made runnable. The current task is its waker, or was
- * interrupted by its waker.
- */
+/* Takes the stack of the waker; off_waking_jump has noted the time. ctx: as there. */
 SEC("?tp_btf/sched_waking")
 int off_waking(u64 *ctx)
 {
 	struct task_struct *task = (struct task_struct *)ctx[0];
 	struct off_task *t = off_task(task);
-	struct sf_scratch *s;
-	struct off_scratch *o;
+	u32 slot = OFF_SLOT_WAKER;
+	struct sf_scratch *s = scratch_of(slot);
+	struct off_scratch *o = off_scratch_of(slot);
+
+	if (!t || !s || !o)
+		return 0;
+	if (!(u32)bpf_get_current_pid_tgid())
+		off_stage_idle(s, o, ctx);
+	if (off_take_waker(slot) || off_send_stack(slot) == OFF_FULL)
+		return 0;
+	off_note_waker(s, o, t);
+	return 0;
+}
+
+/*
+ * What is attached. ctx: the task that is about to be made runnable. The current task is its waker,
+ * or was interrupted by its waker.
+ */
+SEC("?tp_btf/sched_waking")
+int off_waking_jump(u64 *ctx)
+{
+	struct task_struct *task = (struct task_struct *)ctx[0];
+	struct off_task *t = off_task(task);
 	u64 since, now;
-	u32 slot;
 
 	if (!t || t->woken)
 		return 0;
@@ -272,19 +307,9 @@ int off_waking(u64 *ctx)
 	 * The block may still become long enough while the task waits for a CPU. Then its waker is
 	 * missing.
 	 */
-	if (!off_begin || now - (since > off_begin ? since : off_begin) <
-				  (cfg_off_singles ? cfg_off_single_min : cfg_off_min))
-		return 0;
-	slot = OFF_SLOT_WAKER;
-	s = scratch_of(slot);
-	o = off_scratch_of(slot);
-	if (!s || !o)
-		return 0;
-	if (!(u32)bpf_get_current_pid_tgid())
-		off_stage_idle(s, o, ctx);
-	if (off_take_waker(slot) || off_send_stack(slot) == OFF_FULL)
-		return 0;
-	off_note_waker(s, o, t);
+	if (off_begin && now - (since > off_begin ? since : off_begin) >=
+				 (cfg_off_singles ? cfg_off_single_min : cfg_off_min))
+		bpf_tail_call_static(ctx, &off_waking_walks, 0);
 	return 0;
 }
 

@@ -105,7 +105,7 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx, u32 cpu)
 	return 0;
 }
 
-SEC("perf_event")
+SEC("?perf_event")
 int on_cpu(struct bpf_perf_event_data *ctx)
 {
 	u32 cpu = bpf_get_smp_processor_id();
@@ -114,6 +114,22 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 	take_sample(ctx, cpu);
 	if (cfg_want_cost)
 		add_cost(start);
+	return 0;
+}
+
+/* on_cpu, in the version that knows all languages that were met: kern/collector_walks.c */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} on_cpu_walks SEC(".maps");
+
+/* What is attached. */
+SEC("?perf_event")
+int on_cpu_jump(struct bpf_perf_event_data *ctx)
+{
+	bpf_tail_call_static(ctx, &on_cpu_walks, 0);
 	return 0;
 }
 

@@ -443,6 +443,7 @@ KNOB bool cfg_by_pid = false, cfg_by_tid = false;
 /* The only id in pids, in tids; 0: there may be several */
 KNOB __u32 cfg_only_pid = 0, cfg_only_tid = 0;
 KNOB bool cfg_note_words = false;  /* note_word */
+KNOB __u32 cfg_languages = ~0;	   /* 1 << enum sf_language: those that are walked */
 KNOB bool cfg_native = false;	   /* record evaluation loops, too */
 KNOB bool cfg_lines = false;	   /* positions in code, and line tables */
 KNOB bool cfg_want_cgroup = false; /* costs 15 ns per sample */

@@ -34,6 +34,9 @@
  * and sets lang_at to LANG_INSIDE: it is called again until it returns lang_done(). Which frames
  * belong to an activation says a mark in the frame, or its address (python_in_loop).
  *
+ * Languages of which no runtime was met are left out (cfg_languages): frames of their loops are
+ * native ones.
+ *
  * All state is in the scratch (struct sf_lang_walk). unwind_next and unwind_user call step and
  * finish directly, so that only one of these functions is on the BPF stack at a time.
  */
@@ -48,17 +51,28 @@
 #include "border/languages.def"
 #undef LANGUAGE_HEADER
 
+/*
+ * Whether the language is walked: user space has met a runtime of it. Of a language that is not,
+ * the verifier (6.8 and later) does not even look at the functions.
+ */
+static __always_inline bool lang_on(u32 language)
+{
+	return cfg_languages >> (language & 31) & 1;
+}
+
 static __always_inline void lang_met(u32 slot, u32 i)
 {
-#define LANGUAGE(number, id, name, frame_type) name##_met(slot, i);
+#define LANGUAGE(number, id, name, frame_type) \
+	if (lang_on(number))                   \
+		name##_met(slot, i);
 #include "border/languages.def"
 #undef LANGUAGE
 }
 
 static __always_inline bool lang_starts(const struct sf_lang_walk *w)
 {
-#define LANGUAGE(number, id, name, frame_type) \
-	if (w->language == SF_LANG_##id)       \
+#define LANGUAGE(number, id, name, frame_type)              \
+	if (lang_on(number) && w->language == SF_LANG_##id) \
 		return name##_starts(w);
 #include "border/languages.def"
 #undef LANGUAGE
@@ -80,6 +94,8 @@ __noinline int lang_see(u32 slot, u32 found, u64 offset)
 	if (vma_at(s, found)->flags & SF_MODULE_STARTS)
 		return lang_starts(&s->lang);
 	d = lang_of(vma_at(s, found));
+	if (d && !lang_on(d->language))
+		return 0;
 	n = d ? d->nloops : 0;
 	s->lang.seen = found;
 	for (i = 0; i < SF_LANG_LOOPS; i++) {
@@ -102,8 +118,8 @@ static __always_inline int lang_next(struct sf_scratch *s, u32 slot)
 {
 	u32 language = s->lang.loop;
 
-#define LANGUAGE(number, id, name, frame_type) \
-	if (language == SF_LANG_##id)          \
+#define LANGUAGE(number, id, name, frame_type)           \
+	if (lang_on(number) && language == SF_LANG_##id) \
 		return name##_step(slot);
 #include "border/languages.def"
 #undef LANGUAGE
@@ -115,9 +131,9 @@ static __always_inline int lang_unrowed(struct sf_scratch *s, u32 slot, u32 foun
 {
 	int stop;
 
-#define LANGUAGE(number, id, name, frame_type) \
-	stop = name##_unrowed(s, slot, found); \
-	if (stop != NOT_MINE)                  \
+#define LANGUAGE(number, id, name, frame_type)                              \
+	stop = lang_on(number) ? name##_unrowed(s, slot, found) : NOT_MINE; \
+	if (stop != NOT_MINE)                                               \
 		return stop;
 #include "border/languages.def"
 #undef LANGUAGE
@@ -127,8 +143,8 @@ static __always_inline int lang_unrowed(struct sf_scratch *s, u32 slot, u32 foun
 /* What a language has left to do (LATER). Other values are returned as they are. */
 static __always_inline int lang_later(u32 slot, int what)
 {
-#define LANGUAGE(number, id, name, frame_type)                       \
-	if (what <= LATER(number, 0) && what > LATER(number + 1, 0)) \
+#define LANGUAGE(number, id, name, frame_type)                                          \
+	if (lang_on(number) && what <= LATER(number, 0) && what > LATER(number + 1, 0)) \
 		return name##_later(slot, what);
 #include "border/languages.def"
 #undef LANGUAGE
@@ -138,7 +154,7 @@ static __always_inline int lang_later(u32 slot, int what)
 static __always_inline bool lang_jits(const struct sf_lang_walk *w)
 {
 #define LANGUAGE(number, id, name, frame_type) \
-	if (name##_jits(w))                    \
+	if (lang_on(number) && name##_jits(w)) \
 		return true;
 #include "border/languages.def"
 #undef LANGUAGE
@@ -150,8 +166,8 @@ static __always_inline bool lang_glues(const struct sf_lang_walk *w, u32 n)
 {
 	if (cfg_native || n != w->end)
 		return false;
-#define LANGUAGE(number, id, name, frame_type) \
-	if (w->language == SF_LANG_##id)       \
+#define LANGUAGE(number, id, name, frame_type)              \
+	if (lang_on(number) && w->language == SF_LANG_##id) \
 		return name##_glues();
 #include "border/languages.def"
 #undef LANGUAGE
@@ -160,8 +176,8 @@ static __always_inline bool lang_glues(const struct sf_lang_walk *w, u32 n)
 
 static __always_inline bool lang_left(const struct sf_lang_walk *w)
 {
-#define LANGUAGE(number, id, name, frame_type) \
-	if (w->language == SF_LANG_##id)       \
+#define LANGUAGE(number, id, name, frame_type)              \
+	if (lang_on(number) && w->language == SF_LANG_##id) \
 		return name##_left(w);
 #include "border/languages.def"
 #undef LANGUAGE
@@ -175,8 +191,8 @@ static __always_inline void lang_finish(struct sf_scratch *s, u32 slot)
 
 	if (!s->lang.language &&
 	    (s->stop == SF_STOP_JIT || s->stop == SF_STOP_NO_ROW || s->lang.seen >= 0)) {
-#define LANGUAGE(number, id, name, frame_type) \
-	if (!s->lang.language)                 \
+#define LANGUAGE(number, id, name, frame_type)    \
+	if (lang_on(number) && !s->lang.language) \
 		name##_missed(s, slot);
 #include "border/languages.def"
 #undef LANGUAGE
@@ -184,8 +200,8 @@ static __always_inline void lang_finish(struct sf_scratch *s, u32 slot)
 	language = s->lang.language;
 	if (!language)
 		return;
-#define LANGUAGE(number, id, name, frame_type) \
-	if (language == SF_LANG_##id)          \
+#define LANGUAGE(number, id, name, frame_type)           \
+	if (lang_on(number) && language == SF_LANG_##id) \
 		name##_finish(slot);
 #include "border/languages.def"
 #undef LANGUAGE

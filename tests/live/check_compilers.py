@@ -20,13 +20,14 @@ REFERENCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compilers.
 # Half of what the verifier allows: another kernel goes through up to 1.3 times as many, and
 # another compiler's next release as well.
 MOST = 500000
+# With the programs of all languages, and with those of no language that does not run here.
 TOOLS = {
     "filters": ["record", "-p", "1", "-u", "root", "--comm", "x*", "-C", "0", "-o", "/dev/null"],
     "threads": ["offcpu", "-t", "1", "-u", "root", "--comm", "x*", "-C", "0", "-o", "/dev/null"],
-    "record": ["record", "-o", "/dev/null"],
-    "wall": ["record", "--wall", "--lines", "-o", "/dev/null"],
-    "offcpu": ["offcpu", "-o", "/dev/null"],
-    "wakers": ["offcpu", "--wakers", "--native", "-o", "/dev/null"],
+    "record": ["record", "--all-languages", "-o", "/dev/null"],
+    "wall": ["record", "--all-languages", "--wall", "--lines", "-o", "/dev/null"],
+    "offcpu": ["offcpu", "--all-languages", "-o", "/dev/null"],
+    "wakers": ["offcpu", "--all-languages", "--wakers", "--native", "-o", "/dev/null"],
     "command": ["record", "-o", "/dev/null"],
 }
 TIME = {"command": ["--", "true"]}

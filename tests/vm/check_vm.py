@@ -46,7 +46,7 @@ CASES = (
 # Off-CPU: those of check_offcpu.py that need no disk and no children.
 BLOCKED = "bl-sleep10 bl-epoll bl-futex bl-pipe bl-convoy".split()
 # Again with the BPF programs of the newest clang at hand, which have a reference of their own.
-NEWEST = ["record --wall --lines", "offcpu --wakers"]
+NEWEST = ["record --all-languages --wall --lines", "offcpu --all-languages --wakers"]
 # What the verifier went through for each program and kernel; UPDATE=1 writes it anew.
 REFERENCE = os.path.join(HERE, "verifier.json")
 MOST = 500000 # instructions: half of what the verifier allows
@@ -217,11 +217,11 @@ def script(kernel, cases):
     ]
     for batch in batches_of(kernel, cases):
         lines += recording([(c.name, c.program, "600 " + " ".join(c.args))
-                            for c in batch], "record -F %d" % FREQ, SECONDS)
+                            for c in batch], "record --all-languages -F %d" % FREQ, SECONDS)
     if cases:
         lines += recording([(name, "block", "600 " + args)
                             for name, args, _, _ in offcpu.CHAINS if name in BLOCKED], "offcpu", 4)
-        lines += recording([], "offcpu --wakers", 1)
+        lines += recording([], "offcpu --wakers --all-languages", 1)
         for tool in NEWEST if newest(arch_of(kernel)) else []:
             lines += recording([], tool, 1, "/newest/sfbpf")
     if has_agent(kernel):

@@ -22,6 +22,7 @@
 enum { /* ids of common options that no other file knows */
        OPT_COMM = 700,
        OPT_NATIVE,
+       OPT_ALL_LANGUAGES,
        OPT_TABLE_IDLE
 };
 
@@ -41,6 +42,8 @@ const struct option_spec common_options[] = {
 	{ 'K', "kernel-stacks-only", NULL, "record only kernel stacks" },
 	{ OPT_NATIVE, "native", NULL,
 	  "show the interpreters' own frames, too (_PyEval_EvalFrameDefault)" },
+	{ OPT_ALL_LANGUAGES, "all-languages", NULL,
+	  "load the parts of all languages at the start, not when a runtime is first seen" },
 	{ 'o', "output", "FILE", "output file; - is standard output" },
 	{ OPT_FORMAT, "format", "FORMAT", "output format; overrides the suffix of FILE" },
 	{ OPT_RING, "ring-size", "SIZE",
@@ -360,6 +363,9 @@ int common_opts_take(struct common_opts *o, int id, const char *arg)
 		return cgroup_resolve(arg, &filter->cgroup, &filter->cgroup_level);
 	case OPT_NATIVE:
 		o->collect.native = true;
+		return 0;
+	case OPT_ALL_LANGUAGES:
+		o->collect.all_languages = true;
 		return 0;
 	case OPT_COMM:
 		return take_comm(filter, arg);

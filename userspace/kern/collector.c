@@ -57,13 +57,13 @@ static int forbid(struct collector_error *err, const char *refused)
 SAME_GLOBALS(nocast);
 
 /* The skeleton on one of two objects, which have the same maps, programs and globals. */
-static struct sfbpf_bpf *open_object(const struct collector *c)
+struct sfbpf_bpf *collector_open_object(bool rdonly_cast)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts);
 	struct sfbpf_bpf *skel = calloc(1, sizeof(*skel));
 	int err = skel ? sfbpf_bpf__create_skeleton(skel) : -ENOMEM;
 
-	if (!err && !c->rdonly_cast)
+	if (!err && !rdonly_cast)
 		skel->skeleton->data = (void *)nocast_bpf__elf_bytes(&skel->skeleton->data_sz);
 	if (!err)
 		err = bpf_object__open_skeleton(skel->skeleton, &opts);
@@ -145,7 +145,7 @@ void collector_read_verifier(struct refusal *r, struct bpf_object *obj, char (*s
 		}
 }
 
-static bool has_samples(const struct collector *c)
+bool collector_has_samples(const struct collector *c)
 {
 	return !c->opts.offcpu || c->opts.wall;
 }
@@ -158,7 +158,7 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 
 	c->rdonly_cast = rdonly_cast;
 	c->refused = (struct refusal){ 0 };
-	skel = open_object(c);
+	skel = collector_open_object(rdonly_cast);
 	if (!skel)
 		return -errno;
 	c->skel = skel;
@@ -171,7 +171,7 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 	bpf_map__set_max_entries(skel->maps.ring, (uint32_t)c->opts.ring_bytes);
 	bpf_program__set_autoload(skel->progs.on_fork, c->opts.follow_forks);
 	bpf_program__set_autoload(skel->progs.on_free, c->opts.follow_forks);
-	bpf_program__set_autoload(skel->progs.on_cpu, has_samples(c));
+	bpf_program__set_autoload(skel->progs.on_cpu_jump, collector_has_samples(c));
 	libbpf_log_into(&c->refused);
 	err = sfbpf_bpf__load(skel);
 	libbpf_log_into(NULL);
@@ -209,9 +209,24 @@ static int explain_load(const struct collector *c, int rc, struct collector_erro
 		    strerror(-rc));
 }
 
+bool collector_refused(const struct collector *c, const struct refusal *r, int err,
+		       const char *what)
+{
+	char why[REFUSAL_LINE + sizeof(r->program)];
+
+	if (!err || err == -EPERM || err == -ENOMEM)
+		return false;
+	refusal_text(r, why, sizeof(why));
+	if (c->opts.verbose)
+		complain(0,
+			 "the kernel refuses the BPF programs that %s (%s: %s); trying those that "
+			 "do not",
+			 what, why, strerror(-err));
+	return true;
+}
+
 static int load(struct collector *c, struct collector_error *err)
 {
-	char why[REFUSAL_LINE + sizeof(c->refused.program)];
 	int rc;
 
 	if (access(KERNEL_BTF, R_OK))
@@ -221,17 +236,8 @@ static int load(struct collector *c, struct collector_error *err)
 			    strerror(errno));
 	libbpf_log_show(c->opts.verbose > 1);
 	rc = open_and_load(c, true);
-	if (rc && rc != -EPERM && rc != -ENOMEM) {
-		refusal_text(&c->refused, why, sizeof(why));
-		if (c->opts.verbose)
-			complain(0,
-				 "the kernel refuses the BPF programs that use bpf_rdonly_cast "
-				 "(%s: %s); trying those without it",
-				 why, strerror(-rc));
+	if (collector_refused(c, &c->refused, rc, "use bpf_rdonly_cast"))
 		rc = open_and_load(c, false);
-	}
-	if (!rc && c->opts.offcpu)
-		rc = collector_load_offcpu(c);
 	return rc ? explain_load(c, rc, err) : 0;
 }
 
@@ -365,8 +371,6 @@ static int set_up(struct collector *c, struct collector_error *err)
 	const struct collector_opts *o = &c->opts;
 
 	c->tables = make_tables(c);
-	if (c->tables && c->off_skel)
-		collector_off_cache(c);
 	c->loader = c->tables ? loader_new(c->modules, c->tables, bpf_map__fd(c->skel->maps.copies),
 					   o->servers)
 			      : NULL;
@@ -454,7 +458,8 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
 		fail(err, COLLECTOR_FAILED, "cannot read the number of possible CPUs");
 	} else if (!any_cpu(opts->cpus, c->ncpus)) {
 		fail(err, COLLECTOR_FAILED, "none of the chosen CPUs is online");
-	} else if (!load(c, err) && !set_up(c, err) && (!has_samples(c) || !open_events(c, err))) {
+	} else if (!load(c, err) && !set_up(c, err) &&
+		   (!collector_has_samples(c) || !open_events(c, err))) {
 		/* Needs CAP_SYS_ADMIN, which is dropped later. */
 		if (opts->count_run_time || opts->want_cost)
 			c->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
@@ -484,7 +489,12 @@ static int attach_offcpu(struct collector *c)
 
 int collector_attach(struct collector *c, struct collector_error *err)
 {
-	int rc;
+	int rc = collector_walks_load(c);
+
+	if (!rc && c->opts.offcpu)
+		rc = collector_load_offcpu(c);
+	if (rc)
+		return explain_load(c, rc, err);
 
 	if (c->opts.table_idle_ns && bpf_program__fd(c->skel->progs.unmapped_files) >= 0)
 		loader_drop_unmapped(c->loader, c->opts.table_idle_ns / NUM_MS,
@@ -501,8 +511,8 @@ int collector_attach(struct collector *c, struct collector_error *err)
 				    "this kernel cannot trace process creation "
 				    "(tp_btf/sched_process_fork)");
 	}
-	if (has_samples(c)) {
-		rc = cpu_events_attach(&c->events, c->skel->progs.on_cpu);
+	if (collector_has_samples(c)) {
+		rc = cpu_events_attach(&c->events, c->skel->progs.on_cpu_jump);
 		if (rc)
 			return explain_events(c, rc, err);
 	}
@@ -525,7 +535,7 @@ int collector_pause(struct collector *c, bool pause)
 int collector_follow_cpus(struct collector *c)
 {
 	kernel_names_follow(c->names, c->ncpus);
-	return cpu_events_follow(&c->events, c->skel->progs.on_cpu);
+	return cpu_events_follow(&c->events, c->skel->progs.on_cpu_jump);
 }
 
 int collector_fd(const struct collector *c)
@@ -550,6 +560,7 @@ int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, 
 	if (n >= 0)
 		modules_drained(c->modules, retired);
 	collector_codes_sweep(c);
+	collector_walks_follow(c);
 	kernel_names_round(c->names, clock_ns(CLOCK_MONOTONIC));
 	return n < 0 && n != -EINTR ? n : 0;
 }
@@ -572,6 +583,7 @@ static void drain_ring(void *ctx)
 
 void collector_detach(struct collector *c)
 {
+	collector_walks_end(c);
 	if (!c->opts.offcpu) {
 		collector_offcpu_stop(c);
 	} else if (c->offcpu) {
@@ -592,6 +604,7 @@ int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts,
 	int rc;
 
 	*err = (struct collector_error){ 0 };
+	collector_walks_wait(c);
 	c->offcpu_opts = *opts;
 	rc = collector_load_offcpu(c);
 	if (rc)
@@ -631,6 +644,7 @@ void collector_free(struct collector *c)
 	if (!c)
 		return;
 	cpu_events_close(&c->events);
+	collector_walks_free(c);
 	loader_free(c->loader);
 	collector_offcpu_stop(c);
 	ring_buffer__free(c->ring);

@@ -24,6 +24,7 @@ struct collector_opts {
 	uint64_t hz, period;	  /* hz, or period if hz is 0 */
 	bool user, kernel;	  /* parts of the stack to record */
 	bool native;		  /* record evaluation loops of languages, too */
+	bool all_languages;	  /* walk all languages from the start, met or not */
 	bool lines;		  /* record positions in code of languages, and its line tables */
 	struct lang_codes *codes; /* receives the code of languages */
 	const uint32_t *pids, *tids;
@@ -55,6 +56,8 @@ struct collector_program {
 	uint64_t verified_insns, verifier_states;
 	uint64_t code_bytes;
 };
+
+#define COLLECTOR_PROGRAMS 32 /* more than there are */
 
 struct collector_counters {
 	uint64_t taken, idle, lost[SF_LOST_MAX];
@@ -160,6 +163,12 @@ void collector_offcpu_counters(struct collector *c, struct collector_counters *r
 void collector_detach(struct collector *c);
 void collector_counters(struct collector *c, struct collector_counters *ret);
 size_t collector_programs(struct collector *c, struct collector_program *ret, size_t cap);
+/*
+ * Writes the names of the languages whose first runtime was met during the run ("python, perl"): a
+ * program that walks them had to be loaded first, and their functions were native frames until
+ * then. Returns the longest time that it took, in ns; 0: there were none.
+ */
+uint64_t collector_late_languages(const struct collector *c, char *buf, size_t cap);
 /*
  * A symbolizer_kernel_fn; ctx is the collector. word: of a kernel frame of a sample that
  * collector_poll passed on.

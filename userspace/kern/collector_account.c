@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kern/collector_internal.h"
+#include "kern/offcpu_internal.h"
 
 /* Adds to *ret. */
 static void sum_stats(const struct sf_cpu_stats *stats, int ncpus, struct collector_counters *ret)
@@ -76,25 +77,67 @@ static size_t programs_of(struct bpf_object *obj, char (*said)[VERIFIER_LOG],
 	return n;
 }
 
+static struct collector_program *find(struct collector_program *list, size_t n, const char *name,
+				      size_t len)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strncmp(list[i].name, name, len) && !list[i].name[len])
+			return &list[i];
+	return NULL;
+}
+
+/*
+ * Makes one of each program and the one that jumps to it: the kernel counts the runs of what is
+ * attached. Later versions of a program come first. Returns the new n.
+ */
+static size_t join_jumps(struct collector_program *list, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *jump = strstr(list[i].name, "_jump");
+		struct collector_program *to =
+			jump ? find(list, n, list[i].name, (size_t)(jump - list[i].name)) : NULL;
+
+		if (to) {
+			to->run_cnt = list[i].run_cnt;
+			to->run_ns = list[i].run_ns;
+		}
+	}
+	for (size_t i = 0; i < n; i++)
+		if (!strstr(list[i].name, "_jump") &&
+		    !find(list, kept, list[i].name, strlen(list[i].name)))
+			list[kept++] = list[i];
+	return kept;
+}
+
 size_t collector_programs(struct collector *c, struct collector_program *ret, size_t cap)
 {
-	size_t n = programs_of(c->skel->obj, c->verifier_said, ret, cap);
+	const struct walk_version *v = &c->walks;
+	size_t n = v->on_cpu ? programs_of(v->on_cpu->obj, v->on_said, ret, cap) : 0;
 
+	n += programs_of(c->skel->obj, c->verifier_said, ret + n, cap - n);
+	if (c->opts.offcpu && v->off_cpu)
+		n += programs_of(v->off_cpu->obj, v->off_said, ret + n, cap - n);
 	if (c->opts.offcpu && c->off_skel)
 		n += programs_of(c->off_skel->obj, c->off_said, ret + n, cap - n);
-	return n;
+	if (c->opts.offcpu && c->offcpu && c->offcpu->remote)
+		n += programs_of(c->offcpu->remote->obj, NULL, ret + n, cap - n);
+	return join_jumps(ret, n);
 }
 
 void collector_offcpu_counters(struct collector *c, struct collector_counters *ret)
 {
-	struct collector_program progs[16];
+	struct collector_program progs[COLLECTOR_PROGRAMS];
 	size_t n;
 
 	*ret = (struct collector_counters){ 0 };
 	if (!c->off_skel)
 		return;
 	sum_stats(c->off_stats, c->ncpus, ret);
-	n = c->offcpu_opts.want_cost ? 0 : programs_of(c->off_skel->obj, NULL, progs, 16);
+	n = c->offcpu_opts.want_cost
+		    ? 0
+		    : programs_of(c->off_skel->obj, NULL, progs, COLLECTOR_PROGRAMS);
 	for (size_t i = 0; i < n; i++)
 		/* These run in system calls of this process, so their time is not added */
 		if (strcmp(progs[i].name, "off_first") && strcmp(progs[i].name, "off_last_blind"))

@@ -4,6 +4,7 @@
  *
  *   collector.c		loads, attaches, passes on records
  *   collector_offcpu.c	loads the off-CPU object, on the maps of the first one
+ *   collector_walks.c	the programs that walk stacks, by the languages that were met
  *   collector_account.c	the kernel's counters
  *   collector_codes.c		code of languages
  *   collector_kernel.c		names of kernel addresses
@@ -13,6 +14,7 @@
 #define SFBPF_KERN_COLLECTOR_INTERNAL_H
 
 #include <linux/types.h>
+#include <pthread.h>
 
 #include "kern/collector.h"
 #include "kern/cpu_events.h"
@@ -20,6 +22,7 @@
 #include "kern/offcpu_bpf.h"
 #include "kern/tables.h"
 #include "offcpu.skel.h"
+#include "remote.skel.h"
 #include "sfbpf.skel.h"
 
 /*
@@ -27,6 +30,20 @@
  * the load fail (ENOSPC).
  */
 #define VERIFIER_LOG 65536
+
+/* The programs that walk stacks, for some languages. */
+struct walk_version {
+	struct sfbpf_bpf *on_cpu;
+	struct offcpu_bpf *off_cpu;
+	struct remote_bpf *remote;
+	uint32_t languages; /* 1 << enum sf_language */
+	int err;	    /* -errno of loading */
+	struct refusal refused;
+	uint64_t took_ns;
+	char (*on_said)[VERIFIER_LOG], (*off_said)[VERIFIER_LOG]; /* see collector */
+};
+
+enum walks_state { WALKS_OFF, WALKS_READY, WALKS_LOADING }; /* collector_walks.c */
 
 struct collector {
 	struct collector_opts opts;
@@ -43,7 +60,15 @@ struct collector {
 	struct sf_cpu_stats *off_stats; /* the off-CPU programs' */
 	bool rdonly_cast;
 	struct refusal refused; /* why the kernel refused the last programs */
-	int ncpus;		/* possible */
+	struct walk_version walks,
+		next_walks; /* the version in use; the one that walks_thread loads */
+	pthread_t walks_thread;
+	enum walks_state walks_state;
+	bool walks_loaded;	 /* set by walks_thread at its end */
+	uint32_t walks_failed;	 /* languages that the kernel has refused */
+	uint32_t late_languages; /* languages that were met during the run */
+	uint64_t late_ns;	 /* how long a version for them took to load, at most */
+	int ncpus;		 /* possible */
 	struct cpu_events events;
 	struct kernel_names *names;
 	int stats_fd;
@@ -87,6 +112,24 @@ void collector_log_verifier(struct bpf_object *obj, char (**said)[VERIFIER_LOG])
 /* Adds what collector_log_verifier made the verifier write, after loading failed. */
 void collector_read_verifier(struct refusal *r, struct bpf_object *obj, char (*said)[VERIFIER_LOG]);
 int collector_map_stats(struct collector *c, const struct bpf_map *map, struct sf_cpu_stats **ret);
+/* The object for kernels with bpf_rdonly_cast, or without. NULL with errno set. */
+struct sfbpf_bpf *collector_open_object(bool rdonly_cast);
+bool collector_has_samples(const struct collector *c);
+/* Whether another form of the programs, which do not do `what`, may avoid the error. */
+bool collector_refused(const struct collector *c, const struct refusal *r, int err,
+		       const char *what);
+
+/* The languages to walk: 1 << enum sf_language */
+uint32_t collector_languages(const struct collector *c);
+/* Loads the first version, before anything is attached. 0 or -errno, with c->refused. */
+int collector_walks_load(struct collector *c);
+/* Lets the jumps of one off-CPU object lead to the programs of another one, or its own. */
+int collector_put_off_walks(const struct offcpu_bpf *at, const struct offcpu_bpf *from);
+/* Loads the next version if a new language was met; uses it when it is loaded. */
+void collector_walks_follow(struct collector *c);
+void collector_walks_wait(struct collector *c); /* until no version is being loaded */
+void collector_walks_end(struct collector *c);	/* before what is attached is detached */
+void collector_walks_free(struct collector *c);
 /*
  * Loads the off-CPU object with offcpu_opts, after the first one was loaded. 0 or -errno; in either
  * case collector_offcpu_stop frees everything.

@@ -58,11 +58,15 @@ static int open_and_load(struct collector *c, bool rdonly_cast, bool at_leave)
 	memcpy(skel->rodata_knobs, c->skel->rodata_knobs, sizeof(*skel->rodata_knobs));
 	if (c->offcpu_opts.wakers)
 		irq_code_find(collector_kernel_name, c, &irq);
+	/* If stacks are taken on leaving, off_switch walks: it has one version. */
+	skel->rodata_knobs->cfg_languages = at_leave ? ~0u : c->walks.languages;
 	offcpu_configure(skel, &c->offcpu_opts, c->opts.cpus, c->ncpus, at_leave, &irq);
 	err = share_maps(c->skel, skel);
 	libbpf_log_into(&c->refused);
 	if (!err)
 		err = offcpu_bpf__load(skel);
+	if (!err)
+		err = collector_put_off_walks(skel, skel);
 	libbpf_log_into(NULL);
 	if (err) {
 		collector_read_verifier(&c->refused, skel->obj, c->off_said);
@@ -73,25 +77,10 @@ static int open_and_load(struct collector *c, bool rdonly_cast, bool at_leave)
 	return err;
 }
 
-/* Whether another form of the programs may avoid the error. */
-static bool refused(const struct collector *c, int err, const char *what)
-{
-	char why[REFUSAL_LINE + sizeof(c->refused.program)];
-
-	if (!err || err == -EPERM || err == -ENOMEM)
-		return false;
-	refusal_text(&c->refused, why, sizeof(why));
-	if (c->opts.verbose)
-		complain(0,
-			 "the kernel refuses the off-CPU programs that %s (%s: %s); trying those "
-			 "that do not",
-			 what, why, strerror(-err));
-	return true;
-}
-
 /*
  * Stacks are taken when threads come back if the kernel can do that (it has sched_exit_tp, and its
- * verifier accepts off_back), otherwise when they leave.
+ * verifier accepts off_back), otherwise when they leave. A tracepoint that the kernel does not have
+ * is -EPERM: libbpf searches it in all modules then, which needs CAP_SYS_ADMIN.
  */
 static int load_where(struct collector *c, bool rdonly_cast, bool *ret_at_leave)
 {
@@ -100,7 +89,8 @@ static int load_where(struct collector *c, bool rdonly_cast, bool *ret_at_leave)
 	int err = open_and_load(c, rdonly_cast, at_leave);
 
 	if (where == OFFCPU_AUTO && !at_leave &&
-	    refused(c, err, "take stacks when threads come back"))
+	    (err == -EPERM ||
+	     collector_refused(c, &c->refused, err, "take stacks when threads come back")))
 		err = open_and_load(c, rdonly_cast, at_leave = true);
 	*ret_at_leave = at_leave;
 	return err;
@@ -139,17 +129,18 @@ int collector_load_offcpu(struct collector *c)
 	bool at_leave;
 	int err = load_where(c, c->rdonly_cast, &at_leave);
 
-	if (c->rdonly_cast && refused(c, err, "use bpf_rdonly_cast"))
+	if (c->rdonly_cast && collector_refused(c, &c->refused, err, "use bpf_rdonly_cast"))
 		err = load_where(c, false, &at_leave);
 	if (!err)
 		err = collector_map_stats(c, c->off_skel->maps.cpu_stats, &c->off_stats);
-	if (!err && c->tables)
+	if (!err)
 		collector_off_cache(c);
 	return err ? err : make_offcpu(c, at_leave);
 }
 
 void collector_offcpu_stop(struct collector *c)
 {
+	collector_walks_wait(c);
 	offcpu_free(c->offcpu);
 	c->offcpu = NULL;
 	if (c->off_stats)

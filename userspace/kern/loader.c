@@ -474,6 +474,11 @@ void loader_totals(struct loader *l, struct loader_totals *ret)
 		ret->thread_ns = clock_ns(clock);
 }
 
+uint32_t loader_languages(const struct loader *l)
+{
+	return __atomic_load_n(&l->languages, __ATOMIC_RELAXED);
+}
+
 void loader_free(struct loader *l)
 {
 	if (!l)

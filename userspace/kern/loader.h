@@ -74,6 +74,8 @@ int loader_push(struct loader *l, const struct sf_need *need);
 void loader_want_code(struct loader *l, uint32_t module, uint64_t offset);
 /* Passes the request to compare memory with a file (kern/copied.h) to the thread. */
 void loader_compare(struct loader *l, const struct sf_copy_need *need);
+/* The languages of runtimes with tables: 1 << enum sf_language. Any thread. */
+uint32_t loader_languages(const struct loader *l);
 /* Some files still wait for their tables, and their users have CPU time left. */
 bool loader_busy(struct loader *l);
 void loader_totals(struct loader *l, struct loader_totals *ret);

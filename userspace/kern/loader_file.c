@@ -79,8 +79,10 @@ static enum file_event event_of(int err)
 }
 
 /* Takes over packed->ranges. Without memory for them, rows count as those of .eh_frame. */
-static void set_facts(struct module *m, const struct pack_result *packed)
+static void set_facts(struct loader *l, struct module *m, const struct pack_result *packed)
 {
+	if (packed->language)
+		__atomic_fetch_or(&l->languages, 1u << packed->language, __ATOMIC_RELAXED);
 	m->rows = packed->rows;
 	m->rules = packed->rules;
 	m->bytes = packed->bytes;
@@ -100,7 +102,7 @@ static void conclude(struct loader *l, struct module *m, struct outcome *o)
 	if (o->err)
 		tables_abort(l->tables);
 	if (m->known < KNOWN_TABLES && !o->err) {
-		set_facts(m, &o->packed);
+		set_facts(l, m, &o->packed);
 		loader_watch(l, m);
 	} else {
 		free(o->packed.ranges);
@@ -415,7 +417,7 @@ static void replace_tables(struct loader *l, struct lane *from, const struct tab
 	if (err)
 		free(packed.ranges);
 	else
-		set_facts(m, &packed);
+		set_facts(l, m, &packed);
 	if (m)
 		expect_code(m, (err ? from->job.code == CODE_FUNCTION : a->code_left) ? CODE_ALL
 										      : CODE_QUICK);

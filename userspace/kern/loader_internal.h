@@ -66,6 +66,7 @@ struct loader {
 	uint64_t idle_ms, unmapped_ns; /* unmapped_ns: time of the last call */
 	struct watched watched;
 	struct loader_totals totals;
+	uint32_t languages; /* loader_languages */
 };
 
 /* Advances the life of the file and sets its state in BPF. false: the event does not apply. */

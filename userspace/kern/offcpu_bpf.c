@@ -19,7 +19,7 @@ struct offcpu *offcpu_new(struct offcpu_bpf *skel, const struct offcpu_opts *o, 
 	if (!off)
 		return NULL;
 	off->skel = skel;
-	off->remote = offcpu_load_remote(skel);
+	off->remote = offcpu_load_remote(skel, skel->rodata_knobs->cfg_languages);
 	off->opts = *o;
 	off->at_leave = at_leave;
 	off->readers = readers;
@@ -38,6 +38,14 @@ void offcpu_free(struct offcpu *off)
 	if (off->remote)
 		remote_bpf__destroy(off->remote);
 	free(off);
+}
+
+struct remote_bpf *offcpu_swap_remote(struct offcpu *off, struct remote_bpf *remote)
+{
+	struct remote_bpf *before = off->remote;
+
+	off->remote = remote;
+	return before;
 }
 
 int offcpu_open_iterator(const struct bpf_program *prog)
@@ -92,8 +100,8 @@ static int attach_programs(const struct offcpu *off)
 		struct bpf_link **link;
 	} all[] = {
 		{ skel->progs.off_fork, &skel->links.off_fork },
-		{ skel->progs.off_waking, &skel->links.off_waking },
-		{ skel->progs.off_back, &skel->links.off_back },
+		{ skel->progs.off_waking_jump, &skel->links.off_waking_jump },
+		{ skel->progs.off_back_jump, &skel->links.off_back_jump },
 		{ skel->progs.off_switch, &skel->links.off_switch },
 	};
 

@@ -75,8 +75,10 @@ struct offcpu {
 	uint64_t past;	     /* number of counts in earlier generations */
 };
 
-/* offcpu_load.c: NULL if the kernel refuses it. */
-struct remote_bpf *offcpu_load_remote(const struct offcpu_bpf *skel);
+/* offcpu_load.c: NULL if the kernel refuses it. languages: 1 << enum sf_language */
+struct remote_bpf *offcpu_load_remote(const struct offcpu_bpf *skel, uint32_t languages);
+/* Uses another version from now on. Returns the one before. */
+struct remote_bpf *offcpu_swap_remote(struct offcpu *off, struct remote_bpf *remote);
 
 /* offcpu.c: measures CLOCK_MONOTONIC minus the clock of the run queues. */
 void offcpu_calibrate(struct offcpu_bpf__bss *bss);

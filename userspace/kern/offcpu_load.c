@@ -8,6 +8,7 @@
 
 #include "kern/irq_code.h"
 #include "kern/offcpu_internal.h"
+#include "kern/reuse_maps.h"
 #include "offcpu_nocast.skel.h"
 
 #define SAME_GLOBALS(other)                                                                   \
@@ -62,7 +63,9 @@ static void choose_programs(struct offcpu_bpf *skel, const struct offcpu_opts *o
 {
 	bpf_program__set_autoload(skel->progs.off_switch, true);
 	bpf_program__set_autoload(skel->progs.off_back, !at_leave);
-	bpf_program__set_autoload(skel->progs.off_waking,
+	bpf_program__set_autoload(skel->progs.off_back_jump, !at_leave);
+	bpf_program__set_autoload(skel->progs.off_waking, o->wakers);
+	bpf_program__set_autoload(skel->progs.off_waking_jump,
 				  o->wakers || (o->states & 1u << SF_OFF_R));
 	bpf_program__set_autoload(skel->progs.off_fork, true);
 	bpf_program__set_autoload(skel->progs.off_first, true);
@@ -114,47 +117,20 @@ void offcpu_configure(struct offcpu_bpf *skel, const struct offcpu_opts *o,
 
 /* ---- The object for sleepers ---- */
 
-/*
- * The map with the same name. Maps of globals have their object's name as a prefix, up to the first
- * dot.
- */
-static struct bpf_map *same_map(const struct offcpu_bpf *skel, const struct bpf_map *map)
-{
-	const char *dot = strchr(bpf_map__name(map), '.');
-	struct bpf_map *m;
-
-	bpf_object__for_each_map(m, skel->obj)
-	{
-		const char *its_dot = strchr(bpf_map__name(m), '.');
-
-		if (dot && its_dot ? !strcmp(dot, its_dot)
-				   : !strcmp(bpf_map__name(map), bpf_map__name(m)))
-			return m;
-	}
-	return NULL;
-}
-
-struct remote_bpf *offcpu_load_remote(const struct offcpu_bpf *skel)
+struct remote_bpf *offcpu_load_remote(const struct offcpu_bpf *skel, uint32_t languages)
 {
 	struct remote_bpf *remote = remote_bpf__open();
 	struct bpf_program *prog;
-	struct bpf_map *map, *first;
-	int err = 0;
+	int err;
 
 	if (!remote)
 		return NULL;
 	memcpy(remote->rodata, skel->rodata, sizeof(*skel->rodata));
 	memcpy(remote->rodata_knobs, skel->rodata_knobs, sizeof(*skel->rodata_knobs));
-	bpf_object__for_each_map(map, remote->obj)
-	{
-		if (strstr(bpf_map__name(map), ".rodata"))
-			continue;
-		first = same_map(skel, map);
-		if (!err)
-			err = first ? bpf_map__reuse_fd(map, bpf_map__fd(first)) : -ENOENT;
-	}
+	remote->rodata_knobs->cfg_languages = languages;
 	bpf_object__for_each_program(prog, remote->obj)
 		bpf_program__set_autoload(prog, prog == remote->progs.off_last);
+	err = reuse_maps(remote->obj, skel->obj);
 	if (!err)
 		err = remote_bpf__load(remote);
 	if (!err)

@@ -22,6 +22,7 @@ struct pack_space {
 struct pack_result {
 	struct sf_module tables;     /* state is left to the caller */
 	struct sf_lang lang;	     /* valid with SF_MODULE_LANG in tables.flags */
+	uint8_t language;	     /* enum sf_language; set by table_entry_load alone */
 	struct module_range *ranges; /* malloc'ed: code not described by .eh_frame */
 	uint32_t nranges;
 	uint64_t rows, rules, bytes;

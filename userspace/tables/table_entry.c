@@ -190,6 +190,7 @@ static int load_rest(const struct entry_head *h, struct middle *m, const uint32_
 		memcpy(ret->ranges, m->ranges, h->nranges * sizeof(*ret->ranges));
 		ret->nranges = h->nranges;
 	}
+	ret->language = m->lang ? m->lang->language : SF_LANG_NONE;
 	ret->tables.flags = h->flags;
 	ret->tables.first_page = h->first_page;
 	ret->tables.npages = h->npages;

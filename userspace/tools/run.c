@@ -47,20 +47,24 @@ static int prepare(struct oneshot *r)
 
 static int open_blocks(struct oneshot *r)
 {
-	struct offcpu *off = collector_offcpu(r->session.collector);
-	struct offcpu_totals totals;
-
 	if (blocks_open(&r->blocks, &r->session, r->off.wakers))
 		return complain(EXIT_FAILED, "out of memory");
 	r->session.take = blocks_take;
 	r->session.take_ctx = &r->blocks;
 	r->blocks.max_stacks = 4 * (size_t)r->off.max_stacks;
 	r->blocks.period_ns = r->off.period_ns;
+	return 0;
+}
+
+static void limit_blocks(struct oneshot *r)
+{
+	struct offcpu *off = collector_offcpu(r->session.collector);
+	struct offcpu_totals totals;
+
 	offcpu_totals(off, &totals);
 	/* When a thread leaves the CPU, its block has no length to sample by. */
 	r->limited = r->off.want_cost_back && !totals.at_leave;
 	offcpu_thin(off, r->limit.thin_ns);
-	return 0;
 }
 
 static int open_session(struct oneshot *r)
@@ -70,11 +74,6 @@ static int open_session(struct oneshot *r)
 
 	if (err)
 		return err;
-	/*
-	 * Ctrl-C ends the run cleanly now, also while tables are made. Until here it ends the
-	 * process, because libbpf restarts a verification that a signal interrupts.
-	 */
-	session_signals();
 	if (r->common.collect.offcpu)
 		err = open_blocks(r);
 	if (!err && r->format->timeline)
@@ -114,6 +113,13 @@ static int start(struct oneshot *r)
 	err = session_start(s);
 	if (err)
 		return err;
+	/*
+	 * Ctrl-C ends the run cleanly from now on. Until here it ends the process, because libbpf
+	 * restarts a verification that a signal interrupts.
+	 */
+	session_signals();
+	if (r->common.collect.offcpu)
+		limit_blocks(r);
 	if (r->command && command_go(&r->child))
 		return complain(EXIT_FAILED, "cannot run '%s': %s", r->command[0], strerror(errno));
 	progress_begin(&r->progress, &r->common, r->command ? r->command[0] : NULL, r->duration_ns);
@@ -412,6 +418,18 @@ static void say_number(uint64_t n, const char *what)
 		complain(0, "%" PRIu64 " %s", n, what);
 }
 
+static void say_late(const struct collector *c)
+{
+	char names[128];
+	uint64_t ns = collector_late_languages(c, names, sizeof(names));
+
+	if (ns)
+		complain(0,
+			 "%s: first seen during the run; functions were native frames for %.1f s, "
+			 "while a program that walks them was loaded (--all-languages avoids it)",
+			 names, (double)ns / 1e9);
+}
+
 /* Says what was written and what was lost. */
 static void say_result(const struct oneshot *r, const struct run_stats *st, const char *things)
 {
@@ -438,6 +456,7 @@ static void say_result(const struct oneshot *r, const struct run_stats *st, cons
 					"what ran before has no names");
 	say_number(st->needs_refused, "times a new file had to wait: "
 				      "its user mapped too many new files at once");
+	say_late(r->session.collector);
 }
 
 void run_say_timeline(const struct oneshot *r)

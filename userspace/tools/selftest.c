@@ -196,6 +196,7 @@ void selftest_run(struct selftest *ret)
 		.hz = allowed_hz(),
 		.user = true,
 		.kernel = true,
+		.all_languages = true, /* the kernel has to accept all programs */
 		.filter = { .comm = NAME, .comm_len = sizeof(NAME) - 1 },
 		.ring_bytes = 2 << 20,
 		.table_bytes = 64ull << 20,

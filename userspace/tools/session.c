@@ -308,7 +308,7 @@ void session_sweep(struct session *s, void (*mark)(void *ctx, const struct modul
 
 void session_stop(struct session *s)
 {
-	struct collector_program progs[16];
+	struct collector_program progs[COLLECTOR_PROGRAMS];
 
 	if (!s->collector || s->end_ns)
 		return;
@@ -317,7 +317,7 @@ void session_stop(struct session *s)
 	s->end_ns = session_now();
 	collector_detach(s->collector);
 	session_poll(s, 0);
-	s->nprograms = collector_programs(s->collector, progs, 16);
+	s->nprograms = collector_programs(s->collector, progs, COLLECTOR_PROGRAMS);
 	for (size_t i = 0; i < s->nprograms; i++) {
 		memcpy(s->programs[i].name, progs[i].name, sizeof(s->programs[i].name));
 		s->programs[i].run_cnt = progs[i].run_cnt;

@@ -46,7 +46,7 @@ struct session {
 	uint64_t more_caps;
 	/* session_sweep marks frames only above this number of retired modules */
 	size_t retired_limit;
-	struct run_program programs[16];
+	struct run_program programs[COLLECTOR_PROGRAMS];
 	size_t nprograms;
 };
 
