@@ -623,6 +623,7 @@ int collector_offcpu_try(struct collector *c, const struct offcpu_opts *opts,
 	int rc;
 
 	*err = (struct collector_error){ 0 };
+	collector_walks_wait(c);
 	c->offcpu_opts = *opts;
 	rc = collector_load_offcpu(c);
 	collector_offcpu_stop(c);

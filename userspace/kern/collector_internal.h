@@ -59,9 +59,9 @@ struct collector {
 	size_t cpu_stats_len;
 	struct sf_cpu_stats *off_stats; /* the off-CPU programs' */
 	bool rdonly_cast;
-	struct refusal refused; /* why the kernel refused the last programs */
-	struct walk_version walks,
-		next_walks; /* the version in use; the one that walks_thread loads */
+	struct refusal refused;		/* why the kernel refused the last programs */
+	struct walk_version walks;	/* the version in use */
+	struct walk_version next_walks; /* the version that walks_thread loads */
 	pthread_t walks_thread;
 	enum walks_state walks_state;
 	bool walks_loaded;	 /* set by walks_thread at its end */
@@ -130,6 +130,8 @@ void collector_walks_follow(struct collector *c);
 void collector_walks_wait(struct collector *c); /* until no version is being loaded */
 void collector_walks_end(struct collector *c);	/* before what is attached is detached */
 void collector_walks_free(struct collector *c);
+/* The off-CPU object is about to be destroyed: ends what uses its maps. */
+void collector_walks_drop_off(struct collector *c);
 /*
  * Loads the off-CPU object with offcpu_opts, after the first one was loaded. 0 or -errno; in either
  * case collector_offcpu_stop frees everything.

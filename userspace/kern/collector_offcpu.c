@@ -140,7 +140,7 @@ int collector_load_offcpu(struct collector *c)
 
 void collector_offcpu_stop(struct collector *c)
 {
-	collector_walks_wait(c);
+	collector_walks_drop_off(c);
 	offcpu_free(c->offcpu);
 	c->offcpu = NULL;
 	if (c->off_stats)

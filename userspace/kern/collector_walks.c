@@ -172,7 +172,8 @@ static int version_use(struct collector *c, struct walk_version *v)
 	if (err)
 		return err;
 	if (v->remote)
-		v->remote = offcpu_swap_remote(c->offcpu, v->remote);
+		offcpu_use_remote(c->offcpu, v->remote);
+	v->remote = NULL;
 	/* What programs cached of a mapping or a stack is that of the version before. */
 	__atomic_fetch_add(&c->skel->data_tables->tables_epoch, 1, __ATOMIC_SEQ_CST);
 	if (c->opts.verbose)
@@ -264,6 +265,14 @@ void collector_walks_end(struct collector *c)
 {
 	collector_walks_wait(c);
 	c->walks_state = WALKS_OFF;
+}
+
+void collector_walks_drop_off(struct collector *c)
+{
+	collector_walks_wait(c);
+	if (c->walks.off_cpu)
+		offcpu_bpf__destroy(c->walks.off_cpu);
+	c->walks.off_cpu = NULL;
 }
 
 void collector_walks_free(struct collector *c)

@@ -40,12 +40,10 @@ void offcpu_free(struct offcpu *off)
 	free(off);
 }
 
-struct remote_bpf *offcpu_swap_remote(struct offcpu *off, struct remote_bpf *remote)
+void offcpu_use_remote(struct offcpu *off, struct remote_bpf *remote)
 {
-	struct remote_bpf *before = off->remote;
-
+	remote_bpf__destroy(off->remote);
 	off->remote = remote;
-	return before;
 }
 
 int offcpu_open_iterator(const struct bpf_program *prog)

@@ -77,8 +77,8 @@ struct offcpu {
 
 /* offcpu_load.c: NULL if the kernel refuses it. languages: 1 << enum sf_language */
 struct remote_bpf *offcpu_load_remote(const struct offcpu_bpf *skel, uint32_t languages);
-/* Uses another version from now on. Returns the one before. */
-struct remote_bpf *offcpu_swap_remote(struct offcpu *off, struct remote_bpf *remote);
+/* Takes over another version, in the place of the one before. */
+void offcpu_use_remote(struct offcpu *off, struct remote_bpf *remote);
 
 /* offcpu.c: measures CLOCK_MONOTONIC minus the clock of the run queues. */
 void offcpu_calibrate(struct offcpu_bpf__bss *bss);
