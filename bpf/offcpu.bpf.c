@@ -107,7 +107,7 @@ struct {
 	__type(value, u32);
 } off_back_walks SEC(".maps"), off_waking_walks SEC(".maps");
 
-/* What is attached: leaves off_back out if it has nothing to do. */
+/* The program that is attached: skips off_back if it has nothing to do. */
 SEC("?tp_btf/sched_exit_tp")
 int off_back_jump(u64 *ctx)
 {
@@ -263,7 +263,7 @@ static __always_inline void off_note_waker(const struct sf_scratch *s, const str
 		t->wakers[i] = waker->wakers[i - 1];
 }
 
-/* Takes the stack of the waker; off_waking_jump has noted the time. ctx: as there. */
+/* Takes the stack of the waker. off_waking_jump, whose ctx it has, has noted the time. */
 SEC("?tp_btf/sched_waking")
 int off_waking(u64 *ctx)
 {
@@ -284,8 +284,8 @@ int off_waking(u64 *ctx)
 }
 
 /*
- * What is attached. ctx: the task that is about to be made runnable. The current task is its waker,
- * or was interrupted by its waker.
+ * The program that is attached. ctx: the task that is about to be made runnable. The current task
+ * is its waker, or was interrupted by its waker.
  */
 SEC("?tp_btf/sched_waking")
 int off_waking_jump(u64 *ctx)

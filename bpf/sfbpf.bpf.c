@@ -125,7 +125,7 @@ struct {
 	__type(value, u32);
 } on_cpu_walks SEC(".maps");
 
-/* What is attached. */
+/* The program that is attached to the events. */
 SEC("?perf_event")
 int on_cpu_jump(struct bpf_perf_event_data *ctx)
 {

@@ -229,20 +229,23 @@ void collector_walks_wait(struct collector *c)
 	struct walk_version *next = &c->next_walks;
 	char names[128];
 	uint32_t fresh = next->languages & ~c->walks.languages;
+	uint64_t took_ns;
 
 	if (c->walks_state != WALKS_LOADING)
 		return;
 	pthread_join(c->walks_thread, NULL);
 	c->walks_state = WALKS_READY;
-	c->late_languages |= fresh;
-	if (next->took_ns > c->late_ns)
-		c->late_ns = next->took_ns;
+	took_ns = next->took_ns;
 	if (next->err || (next->err = version_use(c, next))) {
 		c->walks_failed |= fresh;
 		complain(0, "frames of %s are shown as native ones: the kernel refuses %s (%s)",
 			 names_of(fresh, names, sizeof(names)),
 			 next->refused.program[0] ? next->refused.program : "the BPF programs",
 			 strerror(-next->err));
+	} else {
+		c->late_languages |= fresh;
+		if (took_ns > c->late_ns)
+			c->late_ns = took_ns;
 	}
 	version_free(next);
 }
