@@ -131,24 +131,27 @@ int main(void)
 """
 
 
-# Thirty functions, one after the other, in memory that is used again: fn_001 to fn_030.
+# Thirty functions, one after the other, in memory that is used again: fn_001 to fn_030. Each has
+# its turn by the time on a CPU: on a busy machine, each gets its samples, too.
 AGAIN = {
-    "perl": ["-e", """use Time::HiRes "time"; for my $n (1 .. 30) { my $f = sprintf "fn_%03d", $n;
-eval "sub $f { my \\$e = time + 0.06; my \\$x; while (time < \\$e) { \\$x += \\$_ for 1..200 } } 1"
+    "perl": ["-e", """use Time::HiRes "clock"; for my $n (1 .. 30) { my $f = sprintf "fn_%03d", $n;
+eval "sub $f { my \\$e = clock + 0.06; my \\$x; while (clock < \\$e) { \\$x += \\$_ for 1..200 } } 1"
 or die; &{\\&{"main::$f"}}(); delete $main::{$f} }"""],
     "ruby": ["-e", """1.upto(30) { |n| f = "fn_%03d" % n; eval "def #{f}; e =
-Process.clock_gettime(1) + 0.06; x = 0; (i = 0; (x += i; i += 1) while i < 200) while
-Process.clock_gettime(1) < e; end"
+Process.clock_gettime(2) + 0.06; x = 0; (i = 0; (x += i; i += 1) while i < 200) while
+Process.clock_gettime(2) < e; end"
 send f; Object.send :remove_method, f; GC.start }"""],
     "/usr/bin/python3": ["-c", """import time, gc
 for n in range(1, 31):
     f, names = "fn_%03d" % n, {"time": time}
-    exec("def %s():\\n e = time.time() + 0.06\\n while time.time() < e:\\n"
+    exec("def %s():\\n e = time.process_time() + 0.06\\n while time.process_time() < e:\\n"
          "  for i in range(200): pass" % f, names)
     names[f](); names.clear(); gc.collect()"""],
-    "node": ["--expose-gc", "-e", """for (let n = 1; n <= 30; n++) { let f = new Function(
-`return function fn_${String(n).padStart(3, "0")}() { const e = Date.now() + 60; let x = 0;
-while (Date.now() < e) for (let i = 0; i < 200; i++) x += i; return x }`)();
+    "node": ["--expose-gc", "-e", """globalThis.now = () => { const c = process.cpuUsage();
+return (c.user + c.system) / 1000 };
+for (let n = 1; n <= 30; n++) { let f = new Function(
+`return function fn_${String(n).padStart(3, "0")}() { const e = now() + 60; let x = 0;
+while (now() < e) for (let i = 0; i < 200; i++) x += i; return x }`)();
 f(); f = null; gc() }"""],
 }
 # The same in memory of which all addresses are used again, those of the names included; and the
@@ -159,7 +162,7 @@ def once(n):
     names = {}
     exec("def fn_%03d(t):\\n e = t() + 0.06\\n while t() < e:\\n  for i in range(200): pass" % n,
          names)
-    names.pop("fn_%03d" % n)(time.time)
+    names.pop("fn_%03d" % n)(time.process_time)
 for n in range(1, 31):
     once(n)"""],
     ["/usr/bin/python3", "-c", """import time
@@ -167,19 +170,22 @@ def once(n):
     names = {}
     exec(compile("def f(t):\\n e = t() + 0.06\\n while t() < e:\\n  for i in range(200): pass",
                  "fn_%03d.py" % n, "exec"), names)
-    names.pop("f")(time.time)
+    names.pop("f")(time.process_time)
 for n in range(1, 31):
     once(n)"""],
     ["ruby", "-e", """def once(f) RubyVM::InstructionSequence.compile("e =
-Process.clock_gettime(1) + 0.06; x = 0; (i = 0; (x += i; i += 1) while i < 200) while
-Process.clock_gettime(1) < e", f, f).eval end
+Process.clock_gettime(2) + 0.06; x = 0; (i = 0; (x += i; i += 1) while i < 200) while
+Process.clock_gettime(2) < e", f, f).eval end
 1.upto(30) { |n| once("fn_%03d" % n); GC.start(full_mark: n % 2 == 0) }"""],
-    ["perl", "-e", """use Time::HiRes "time"; for my $n (1 .. 30) { my $f = sprintf "fn_%03d", $n;
-my $s = eval "#line 1 \\"$f.pl\\"\\nsub { my \\$e = time + 0.06; my \\$x;
-while (time < \\$e) { \\$x += \\$_ for 1..200 } }" or die; $s->(); undef $s }"""],
+    ["perl", "-e", """use Time::HiRes "clock"; for my $n (1 .. 30) { my $f = sprintf "fn_%03d", $n;
+my $s = eval "#line 1 \\"$f.pl\\"\\nsub { my \\$e = clock + 0.06; my \\$x;
+while (clock < \\$e) { \\$x += \\$_ for 1..200 } }" or die; $s->(); undef $s }"""],
 ]
-JAVA = """import java.nio.file.*;
+JAVA = """import java.lang.management.*;
+import java.nio.file.*;
 public class Again {
+	static ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+	public static long now() { return threads.getCurrentThreadCpuTime() / 1000000; }
 	static class Loader extends ClassLoader {
 		Class<?> make(byte[] b) { return defineClass("Body", b, 0, b.length); }
 	}
@@ -198,8 +204,8 @@ public class Again {
 }
 class Body {
 	public static long fn_000() {
-		long e = System.currentTimeMillis() + 60, x = 0;
-		while (System.currentTimeMillis() < e)
+		long e = Again.now() + 60, x = 0;
+		while (Again.now() < e)
 			for (int i = 0; i < 200; i++)
 				x += i;
 		return x;

@@ -240,6 +240,31 @@ static void map_code(struct search *s, const struct elf_image *img, int fd)
 	}
 }
 
+/*
+ * Libraries that a library opens with dlopen(3) before the program's first code runs: a launcher's
+ * virtual machine. Paths are from the directory of the library.
+ */
+static const struct {
+	const char *launcher, *opens;
+} launchers[] = {
+	{ "libjli.so", "server/libjvm.so" },
+	{ "libjli.so", "../server/libjvm.so" }, /* Java 8 */
+};
+
+static void take_opened(struct search *s, const char *path)
+{
+	char opened[PATH_MAX];
+	size_t dir = dir_len(path);
+
+	for (size_t i = 0; dir && i < sizeof(launchers) / sizeof(launchers[0]); i++) {
+		if (strcmp(path + dir + 1, launchers[i].launcher))
+			continue;
+		if (snprintf(opened, sizeof(opened), "%.*s/%s", (int)dir, path,
+			     launchers[i].opens) < (int)sizeof(opened))
+			add_file(s, opened);
+	}
+}
+
 static void look_at(struct search *s, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -255,6 +280,7 @@ static void look_at(struct search *s, const char *path)
 		} else {
 			s->in_hand = path;
 			elf_needed(&img, take_need, s);
+			take_opened(s, path);
 			map_code(s, &img, fd);
 			elf_image_close(&img);
 		}

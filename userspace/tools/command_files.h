@@ -3,8 +3,8 @@
  * The files that a command will map, found before it starts, so that its first samples have their
  * tables: the program, that of a script, and those that env(1) and its like execute, each with its
  * interpreter and libraries. The search for libraries is the dynamic linker's, without its cache:
- * $LD_LIBRARY_PATH, the directories that files name, and that of the interpreter. What it misses is
- * found when it is mapped.
+ * $LD_LIBRARY_PATH, the directories that files name, and that of the interpreter. Java's launcher
+ * opens its virtual machine itself. What the search misses is found when it is mapped.
  */
 #ifndef SFBPF_TOOLS_COMMAND_FILES_H
 #define SFBPF_TOOLS_COMMAND_FILES_H
