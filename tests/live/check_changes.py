@@ -135,7 +135,8 @@ int main(void)
 # its turn by the time on a CPU: on a busy machine, each gets its samples, too.
 AGAIN = {
     "perl": ["-e", """use Time::HiRes "clock"; for my $n (1 .. 30) { my $f = sprintf "fn_%03d", $n;
-eval "sub $f { my \\$e = clock + 0.06; my \\$x; while (clock < \\$e) { \\$x += \\$_ for 1..200 } } 1"
+eval "sub $f { my \\$e = clock + 0.06; my \\$x;
+while (clock < \\$e) { \\$x += \\$_ for 1..200 } } 1"
 or die; &{\\&{"main::$f"}}(); delete $main::{$f} }"""],
     "ruby": ["-e", """1.upto(30) { |n| f = "fn_%03d" % n; eval "def #{f}; e =
 Process.clock_gettime(2) + 0.06; x = 0; (i = 0; (x += i; i += 1) while i < 200) while

@@ -97,6 +97,8 @@ int collector_preload(struct collector *c);
  * Waits a second at most; the rest come later. Call before collector_attach.
  */
 void collector_preload_range(struct collector *c, uint32_t pid, uint64_t start, uint64_t len);
+/* Walks all languages from the start, as `all_languages` does. To be called before attaching. */
+void collector_want_languages(struct collector *c);
 /*
  * Requests the tables of files that the process has mapped, before the first sample meets them.
  * Call during sampling.

@@ -46,6 +46,11 @@ uint32_t collector_languages(const struct collector *c)
 		       : loader_languages(c->loader) & ALL_LANGUAGES;
 }
 
+void collector_want_languages(struct collector *c)
+{
+	c->opts.all_languages = true;
+}
+
 /* "python, perl" */
 static const char *names_of(uint32_t languages, char *buf, size_t cap)
 {

@@ -31,7 +31,8 @@ struct search {
 	const char *in_hand; /* the file whose needs are being found */
 	uint8_t *room;
 	size_t nmapped, nwords;
-	bool shell; /* a shell is among the programs, so a file may be its script */
+	bool shell;  /* a shell is among the programs, so a file may be its script */
+	bool shells; /* or was, before a script of another interpreter */
 };
 
 static void add_file(struct search *s, const char *path)
@@ -142,10 +143,12 @@ static void take_word(struct search *s, const char *word)
 {
 	if (s->nwords++ >= WORDS_MAX)
 		return;
-	if (find_program(s, word))
+	if (find_program(s, word)) {
 		s->shell |= is_shell(word);
-	else if (s->shell && is_file(word, R_OK)) /* its script */
+		s->shells |= s->shell;
+	} else if (s->shell && is_file(word, R_OK)) { /* its script */
 		add_file(s, word);
+	}
 }
 
 /* The words of a script, or of a command line: `sh -c`, `env -S`. Overwrites the text. */
@@ -247,8 +250,7 @@ static void map_code(struct search *s, const struct elf_image *img, int fd)
 static const struct {
 	const char *launcher, *opens;
 } launchers[] = {
-	{ "libjli.so", "server/libjvm.so" },
-	{ "libjli.so", "../server/libjvm.so" }, /* Java 8 */
+	{ "libjli.so", "server/libjvm.so" }, { "libjli.so", "../server/libjvm.so" }, /* Java 8 */
 };
 
 static void take_opened(struct search *s, const char *path)
@@ -288,7 +290,8 @@ static void look_at(struct search *s, const char *path)
 	close(fd);
 }
 
-static void map_files(char *const *argv, void *room)
+/* Returns whether a shell is among the programs. */
+static bool map_files(char *const *argv, void *room)
 {
 	struct search s = { .room = room };
 	const char *dirs = getenv("LD_LIBRARY_PATH");
@@ -302,14 +305,14 @@ static void map_files(char *const *argv, void *room)
 		free(s.files[i]);
 	for (size_t i = 0; i < s.ndirs; i++)
 		free(s.dirs[i]);
+	return s.shells;
 }
 
 /* stop: a pipe that nothing is written to */
 static _Noreturn void run(char *const *argv, void *room, int ready, int stop)
 {
-	char byte = 0;
+	char byte = map_files(argv, room);
 
-	map_files(argv, room);
 	if (write(ready, &byte, 1) == 1 && read(stop, &byte, 1) < 0)
 		_exit(1);
 	_exit(0);
@@ -348,6 +351,7 @@ int command_files_start(struct command_files *f, char *const *argv)
 	if (!err && read(up[0], &byte, 1) != 1)
 		err = -ECHILD;
 	close(up[0]);
+	f->shell = !err && byte;
 	return err;
 }
 

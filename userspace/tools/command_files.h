@@ -9,6 +9,7 @@
 #ifndef SFBPF_TOOLS_COMMAND_FILES_H
 #define SFBPF_TOOLS_COMMAND_FILES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -18,6 +19,7 @@ struct command_files {
 	int stop_fd; /* closed: it ends */
 	void *room;  /* where they are mapped, room_len bytes */
 	size_t room_len;
+	bool shell; /* a shell is among the programs: what it starts may not be among the files */
 };
 
 /*

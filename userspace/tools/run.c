@@ -85,7 +85,10 @@ static int open_session(struct oneshot *r)
 
 /* ---- Sampling ---- */
 
-/* Loads tables without which the command's first samples are incomplete. */
+/*
+ * Loads tables without which the command's first samples are incomplete, and all languages if only
+ * a shell knows which ones it will start.
+ */
 static void preload(struct session *s, char *const *argv)
 {
 	struct command_files files;
@@ -93,6 +96,8 @@ static void preload(struct session *s, char *const *argv)
 	if (!command_files_start(&files, argv))
 		collector_preload_range(s->collector, (uint32_t)files.pid, (uintptr_t)files.room,
 					files.room_len);
+	if (files.shell)
+		collector_want_languages(s->collector);
 	command_files_end(&files);
 }
 
