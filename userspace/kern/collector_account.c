@@ -42,11 +42,28 @@ void collector_counters(struct collector *c, struct collector_counters *ret)
 }
 
 /* "processed 25093 insns (limit 1000000) max_states_per_insn 8 total_states 1423 ..." */
-static uint64_t states_of(const char *log)
+uint64_t collector_verifier_states(const char *log)
 {
 	const char *at = strstr(log, "total_states ");
 
 	return at ? strtoull(at + strlen("total_states "), NULL, 10) : 0;
+}
+
+/* False: there is no such program. */
+static bool describe(struct collector_program *ret, const char *name, int fd, uint64_t states)
+{
+	struct bpf_prog_info info = { 0 };
+	uint32_t len = sizeof(info);
+
+	if (fd <= 0 || bpf_obj_get_info_by_fd(fd, &info, &len))
+		return false;
+	snprintf(ret->name, sizeof(ret->name), "%s", name);
+	ret->run_cnt = info.run_cnt;
+	ret->run_ns = info.run_time_ns;
+	ret->verified_insns = info.verified_insns;
+	ret->verifier_states = states;
+	ret->code_bytes = info.jited_prog_len;
+	return true;
 }
 
 /* said: the verifier's log of each program, or NULL */
@@ -58,22 +75,24 @@ static size_t programs_of(struct bpf_object *obj, char (*said)[VERIFIER_LOG],
 
 	bpf_object__for_each_program(prog, obj)
 	{
-		struct bpf_prog_info info = { 0 };
-		uint32_t len = sizeof(info);
-		const char *log = said ? said[i] : "";
+		uint64_t states = said ? collector_verifier_states(said[i]) : 0;
 
 		i++;
-		if (n == cap || bpf_program__fd(prog) < 0 ||
-		    bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &len))
-			continue;
-		snprintf(ret[n].name, sizeof(ret[n].name), "%s", bpf_program__name(prog));
-		ret[n].run_cnt = info.run_cnt;
-		ret[n].run_ns = info.run_time_ns;
-		ret[n].verified_insns = info.verified_insns;
-		ret[n].verifier_states = states_of(log);
-		ret[n].code_bytes = info.jited_prog_len;
-		n++;
+		if (n < cap &&
+		    describe(&ret[n], bpf_program__name(prog), bpf_program__fd(prog), states))
+			n++;
 	}
+	return n;
+}
+
+static size_t programs_of_version(const struct walk_version *v, struct collector_program *ret,
+				  size_t cap)
+{
+	static const char *const names[WALKS] = { "on_cpu", "off_back", "off_waking" };
+	size_t n = 0;
+
+	for (size_t i = 0; i < WALKS && n < cap; i++)
+		n += describe(&ret[n], names[i], v->fds[i], v->states[i]);
 	return n;
 }
 
@@ -113,12 +132,9 @@ static size_t join_jumps(struct collector_program *list, size_t n)
 
 size_t collector_programs(struct collector *c, struct collector_program *ret, size_t cap)
 {
-	const struct walk_version *v = &c->walks;
-	size_t n = v->on_cpu ? programs_of(v->on_cpu->obj, v->on_said, ret, cap) : 0;
+	size_t n = programs_of_version(&c->walks, ret, cap);
 
 	n += programs_of(c->skel->obj, c->verifier_said, ret + n, cap - n);
-	if (c->opts.offcpu && v->off_cpu)
-		n += programs_of(v->off_cpu->obj, v->off_said, ret + n, cap - n);
 	if (c->opts.offcpu && c->off_skel)
 		n += programs_of(c->off_skel->obj, c->off_said, ret + n, cap - n);
 	if (c->opts.offcpu && c->offcpu && c->offcpu->remote)

@@ -31,16 +31,20 @@
  */
 #define VERIFIER_LOG 65536
 
-/* The programs that walk stacks, for some languages. */
+enum walk { WALK_ON_CPU, WALK_OFF_BACK, WALK_OFF_WAKING, WALKS };
+
+/*
+ * The programs that walk stacks, for some languages. Their objects are not kept: libbpf's copy of
+ * one has megabytes.
+ */
 struct walk_version {
-	struct sfbpf_bpf *on_cpu;
-	struct offcpu_bpf *off_cpu;
+	int fds[WALKS];		/* 0: there is no such program */
+	uint64_t states[WALKS]; /* the verifier's; 0: unknown */
 	struct remote_bpf *remote;
 	uint32_t languages; /* 1 << enum sf_language */
 	int err;	    /* -errno of loading */
 	struct refusal refused;
 	uint64_t took_ns;
-	char (*on_said)[VERIFIER_LOG], (*off_said)[VERIFIER_LOG]; /* see collector */
 };
 
 enum walks_state { WALKS_OFF, WALKS_READY, WALKS_LOADING }; /* collector_walks.c */
@@ -111,6 +115,8 @@ int collector_opened_file(void *ctx, pid_t pid);
 void collector_log_verifier(struct bpf_object *obj, char (**said)[VERIFIER_LOG]);
 /* Adds what collector_log_verifier made the verifier write, after loading failed. */
 void collector_read_verifier(struct refusal *r, struct bpf_object *obj, char (*said)[VERIFIER_LOG]);
+/* "total_states N" in the verifier's log of a program; 0: it does not say */
+uint64_t collector_verifier_states(const char *log);
 int collector_map_stats(struct collector *c, const struct bpf_map *map, struct sf_cpu_stats **ret);
 /* The object for kernels with bpf_rdonly_cast, or without. NULL with errno set. */
 struct sfbpf_bpf *collector_open_object(bool rdonly_cast);
@@ -123,8 +129,8 @@ bool collector_refused(const struct collector *c, const struct refusal *r, int e
 uint32_t collector_languages(const struct collector *c);
 /* Loads the first version, before anything is attached. 0 or -errno, with c->refused. */
 int collector_walks_load(struct collector *c);
-/* Lets the jumps of one off-CPU object lead to the programs of another one, or its own. */
-int collector_put_off_walks(const struct offcpu_bpf *at, const struct offcpu_bpf *from);
+/* Makes the one program of a program array, where a jump leads. fd <= 0: it stays as it is. */
+int collector_put_walk(const struct bpf_map *array, int fd);
 /* Loads the next version if a new language was met; uses it when it is loaded. */
 void collector_walks_follow(struct collector *c);
 void collector_walks_wait(struct collector *c); /* until no version is being loaded */

@@ -66,7 +66,11 @@ static int open_and_load(struct collector *c, bool rdonly_cast, bool at_leave)
 	if (!err)
 		err = offcpu_bpf__load(skel);
 	if (!err)
-		err = collector_put_off_walks(skel, skel);
+		err = collector_put_walk(skel->maps.off_back_walks,
+					 bpf_program__fd(skel->progs.off_back));
+	if (!err)
+		err = collector_put_walk(skel->maps.off_waking_walks,
+					 bpf_program__fd(skel->progs.off_waking));
 	libbpf_log_into(NULL);
 	if (err) {
 		collector_read_verifier(&c->refused, skel->obj, c->off_said);

@@ -14,11 +14,13 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/complain.h"
@@ -66,37 +68,74 @@ static const char *names_of(uint32_t languages, char *buf, size_t cap)
 
 static void version_free(struct walk_version *v)
 {
-	if (v->on_cpu)
-		sfbpf_bpf__destroy(v->on_cpu);
-	if (v->off_cpu)
-		offcpu_bpf__destroy(v->off_cpu);
+	for (size_t i = 0; i < WALKS; i++)
+		if (v->fds[i])
+			close(v->fds[i]);
 	if (v->remote)
 		remote_bpf__destroy(v->remote);
-	free(v->on_said);
-	free(v->off_said);
 	*v = (struct walk_version){ 0 };
+}
+
+/* An object that is being loaded for the sake of some of its programs. */
+struct loading {
+	struct bpf_object *obj;
+	char (*said)[VERIFIER_LOG]; /* NULL unless statistics are wanted */
+};
+
+static void begin(const struct collector *c, struct loading *l, struct bpf_object *obj)
+{
+	struct bpf_program *prog;
+
+	*l = (struct loading){ .obj = obj };
+	if (c->opts.count_run_time && c->opts.verbose <= 1)
+		collector_log_verifier(obj, &l->said);
+	bpf_object__for_each_program(prog, obj) bpf_program__set_autoload(prog, false);
+}
+
+/* Keeps a program if it was loaded. 0 or -errno. */
+static int keep(struct walk_version *v, enum walk walk, const struct loading *l,
+		const struct bpf_program *wanted)
+{
+	struct bpf_program *prog;
+	size_t i = 0;
+
+	if (bpf_program__fd(wanted) < 0)
+		return 0;
+	v->fds[walk] = fcntl(bpf_program__fd(wanted), F_DUPFD_CLOEXEC, 3);
+	if (v->fds[walk] < 0) {
+		v->fds[walk] = 0;
+		return -errno;
+	}
+	bpf_object__for_each_program(prog, l->obj)
+	{
+		if (l->said && prog == wanted)
+			v->states[walk] = collector_verifier_states(l->said[i]);
+		i++;
+	}
+	return 0;
 }
 
 static int load_on_cpu(const struct collector *c, struct walk_version *v)
 {
 	struct sfbpf_bpf *skel = collector_open_object(c->rdonly_cast);
-	struct bpf_program *prog;
+	struct loading l;
 	int err;
 
 	if (!skel)
 		return -errno;
-	v->on_cpu = skel;
 	memcpy(skel->rodata_knobs, c->skel->rodata_knobs, sizeof(*skel->rodata_knobs));
 	skel->rodata_knobs->cfg_languages = v->languages;
-	if (c->opts.count_run_time && c->opts.verbose <= 1)
-		collector_log_verifier(skel->obj, &v->on_said);
-	bpf_object__for_each_program(prog, skel->obj)
-		bpf_program__set_autoload(prog, prog == skel->progs.on_cpu);
+	begin(c, &l, skel->obj);
+	bpf_program__set_autoload(skel->progs.on_cpu, true);
 	err = reuse_maps(skel->obj, c->skel->obj);
 	if (!err)
 		err = sfbpf_bpf__load(skel);
 	if (err)
-		collector_read_verifier(&v->refused, skel->obj, v->on_said);
+		collector_read_verifier(&v->refused, skel->obj, l.said);
+	else
+		err = keep(v, WALK_ON_CPU, &l, skel->progs.on_cpu);
+	sfbpf_bpf__destroy(skel);
+	free(l.said);
 	return err;
 }
 
@@ -105,28 +144,30 @@ static int load_off_cpu(const struct collector *c, struct walk_version *v)
 {
 	const struct offcpu_bpf *first = c->off_skel;
 	struct offcpu_bpf *skel = offcpu_open(c->rdonly_cast);
-	struct bpf_program *prog;
+	struct loading l;
 	int err;
 
 	if (!skel)
 		return -errno;
-	v->off_cpu = skel;
 	memcpy(skel->rodata, first->rodata, sizeof(*skel->rodata));
 	memcpy(skel->rodata_knobs, first->rodata_knobs, sizeof(*skel->rodata_knobs));
 	skel->rodata_knobs->cfg_languages = v->languages;
-	if (c->opts.count_run_time && c->opts.verbose <= 1)
-		collector_log_verifier(skel->obj, &v->off_said);
-	bpf_object__for_each_program(prog, skel->obj)
-		bpf_program__set_autoload(prog,
-					  prog == skel->progs.off_back ||
-						  (prog == skel->progs.off_waking &&
-						   bpf_program__autoload(first->progs.off_waking)));
+	begin(c, &l, skel->obj);
+	bpf_program__set_autoload(skel->progs.off_back, true);
+	bpf_program__set_autoload(skel->progs.off_waking,
+				  bpf_program__autoload(first->progs.off_waking));
 	err = reuse_maps(skel->obj, first->obj);
 	if (!err)
 		err = offcpu_bpf__load(skel);
 	if (err)
-		collector_read_verifier(&v->refused, skel->obj, v->off_said);
-	else if (c->offcpu->remote)
+		collector_read_verifier(&v->refused, skel->obj, l.said);
+	else
+		err = keep(v, WALK_OFF_BACK, &l, skel->progs.off_back);
+	if (!err)
+		err = keep(v, WALK_OFF_WAKING, &l, skel->progs.off_waking);
+	offcpu_bpf__destroy(skel);
+	free(l.said);
+	if (!err && c->offcpu->remote)
 		v->remote = offcpu_load_remote(first, v->languages);
 	return err;
 }
@@ -151,29 +192,24 @@ static int version_load(const struct collector *c, struct walk_version *v)
 	return v->err;
 }
 
-static int put(const struct bpf_map *array, const struct bpf_program *prog)
+int collector_put_walk(const struct bpf_map *array, int fd)
 {
 	uint32_t zero = 0;
-	int fd = bpf_program__fd(prog);
 
-	return fd < 0 ? 0 : bpf_map_update_elem(bpf_map__fd(array), &zero, &fd, BPF_ANY);
-}
-
-int collector_put_off_walks(const struct offcpu_bpf *at, const struct offcpu_bpf *from)
-{
-	int err = put(at->maps.off_back_walks, from->progs.off_back);
-
-	return err ? err : put(at->maps.off_waking_walks, from->progs.off_waking);
+	return fd <= 0 ? 0 : bpf_map_update_elem(bpf_map__fd(array), &zero, &fd, BPF_ANY);
 }
 
 /* Puts *v, which is loaded, in the place of the version in use. 0 or -errno. */
 static int version_use(struct collector *c, struct walk_version *v)
 {
 	char names[128];
-	int err = v->on_cpu ? put(c->skel->maps.on_cpu_walks, v->on_cpu->progs.on_cpu) : 0;
+	int err = collector_put_walk(c->skel->maps.on_cpu_walks, v->fds[WALK_ON_CPU]);
 
-	if (!err && v->off_cpu)
-		err = collector_put_off_walks(c->off_skel, v->off_cpu);
+	if (!err && has_off_walks(c))
+		err = collector_put_walk(c->off_skel->maps.off_back_walks, v->fds[WALK_OFF_BACK]);
+	if (!err && has_off_walks(c))
+		err = collector_put_walk(c->off_skel->maps.off_waking_walks,
+					 v->fds[WALK_OFF_WAKING]);
 	if (err)
 		return err;
 	if (v->remote)
@@ -278,9 +314,11 @@ void collector_walks_end(struct collector *c)
 void collector_walks_drop_off(struct collector *c)
 {
 	collector_walks_wait(c);
-	if (c->walks.off_cpu)
-		offcpu_bpf__destroy(c->walks.off_cpu);
-	c->walks.off_cpu = NULL;
+	for (enum walk i = WALK_OFF_BACK; i <= WALK_OFF_WAKING; i++) {
+		if (c->walks.fds[i])
+			close(c->walks.fds[i]);
+		c->walks.fds[i] = 0;
+	}
 }
 
 void collector_walks_free(struct collector *c)
