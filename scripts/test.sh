@@ -131,9 +131,19 @@ run style scripts/check-style.sh
 run docs scripts/gen-docs.sh --check
 run circles /usr/bin/python3 -B scripts/check-circles.py
 
+# unit_tests FILE...: the names of their programs
+unit_tests() { basename -a -s .c "$@"; }
+
 heading unit
-make -s -j"$jobs" units
-tests=$(cd tests/unit && ls test_*.c | sed 's/\.c$//')
+# All of them run with sanitizers below; here, those that tell the two builds apart.
+if [ "$quick" ]; then
+	tests=$(unit_tests tests/unit/test_*.c)
+else
+	# shellcheck disable=SC2046
+	tests=$(unit_tests $(grep -l __SANITIZE_ADDRESS__ tests/unit/test_*.c))
+fi
+# shellcheck disable=SC2046,SC2086
+make -s -j"$jobs" $(printf 'build/unit/%s\n' $tests)
 # shellcheck disable=SC2046,SC2086
 run_all "" $(printf 'build/unit/%s\n' $tests)
 
@@ -148,6 +158,7 @@ if [ "$quick" ]; then
 fi
 
 heading 'unit, with sanitizers'
+tests=$(unit_tests tests/unit/test_*.c)
 if step build-sanitized make -s -j"$jobs" units SAN=1; then
 	# shellcheck disable=SC2046,SC2086
 	run_all -san $(printf 'build-san/unit/%s\n' $tests)
