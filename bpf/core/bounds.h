@@ -53,6 +53,7 @@
 
 #define MASKED(x, mask)	 ((unsigned long)((unsigned int)(x) & (mask)))
 #define AT_MOST(x, most) ((unsigned long)(x) <= (most) ? (unsigned long)(x) : (most))
+#define OPAQUE(x)	 (x)
 
 #endif
 

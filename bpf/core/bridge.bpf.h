@@ -99,7 +99,7 @@ __noinline int bridge_retry(u32 slot)
  */
 static __always_inline bool bridge_is_code(u32 slot, u64 addr)
 {
-	u64 vma = vma_near(slot, addr);
+	u64 vma = vma_walk(slot, addr);
 
 	return vma && (KLOAD(vma, struct vm_area_struct, vm_flags) & VM_EXEC);
 }
@@ -137,28 +137,43 @@ static int bridge_word(u32 round, void *ctx)
 	return 1;
 }
 
+#define TOP_BIT (1ull << 63)
+
+/*
+ * TOP_BIT is set if two numbers below 2^63 are equal, or not. Searches of code have no branches:
+ * the verifier would go through the rest of the bytes after each of them.
+ */
+#define EQUAL(x, y)   OPAQUE((u64)((x) ^ (y)) - 1)
+#define UNEQUAL(x, y) OPAQUE(-(u64)((x) ^ (y)))
+
+/* jmp *OPERAND */
+static __always_inline u64 is_indirect_jump(const u8 *code)
+{
+	return EQUAL(code[0], 0xff) & EQUAL(code[1] & 0x38, 0x20);
+}
+
 /* Whether there is an indirect jump among the first bytes of a function, but no PLT stub. */
 static __always_inline bool code_jumps(const u8 *code)
 {
+	u64 found = 0;
 	u32 i;
 
 #pragma clang loop unroll(disable)
 	for (i = 0; i < SF_BRIDGE_CODE - 1; i++)
-		if (code[i] == 0xff && (code[i + 1] & 0x38) == 0x20 && code[i + 1] != 0x25)
-			return true;
-	return false;
+		found |= is_indirect_jump(code + i) & UNEQUAL(code[i + 1], 0x25);
+	return found & TOP_BIT;
 }
 
 /* Whether the first 16 bytes of a function are a jump, as in stubs of a PLT. */
 static __always_inline bool jumps_on(const u8 *code)
 {
+	u64 found = 0;
 	u32 i;
 
 #pragma clang loop unroll(disable)
 	for (i = 0; i < 15; i++)
-		if (code[i] == 0xe9 || (code[i] == 0xff && (code[i + 1] & 0x38) == 0x20))
-			return true;
-	return false;
+		found |= is_indirect_jump(code + i) | EQUAL(code[i], 0xe9);
+	return found & TOP_BIT;
 }
 
 /* b->to is a PLT stub: sets b->to to what it jumps to; 0: not known. */
@@ -322,7 +337,7 @@ __noinline u64 bridge_next(u32 slot)
 		return 0;
 	if (s->bridge.to)
 		return s->bridge.to;
-	vma = vma_near(slot, s->bridge.sp);
+	vma = vma_walk(slot, s->bridge.sp);
 	s->bridge.stack = vma ? KLOAD(vma, struct vm_area_struct, vm_start) : 0;
 	s->bridge.stack_len = vma ? KLOAD(vma, struct vm_area_struct, vm_end) - s->bridge.stack : 0;
 	s->bridge.ra = 0;
@@ -338,7 +353,7 @@ __noinline u64 bridge_next(u32 slot)
 /* Where the thread's own stack is: its top, and the mapping's start in *ret_start. 0: not there. */
 static __always_inline u64 own_stack(u32 slot, u64 top, u64 *ret_start)
 {
-	u64 vma = top ? vma_near(slot, top) : 0;
+	u64 vma = top ? vma_walk(slot, top) : 0;
 
 	*ret_start = vma ? KLOAD(vma, struct vm_area_struct, vm_start) : 0;
 	return vma ? top : 0;

@@ -47,7 +47,7 @@ __noinline u64 copied_near(u32 slot)
 		return 0;
 	v = vma_at(s, s->vma_last);
 	v->flags = 0;
-	vma = vma_near(slot, s->regs.pc - (s->regs.flags & SF_REGS_RA));
+	vma = vma_walk(slot, s->regs.pc - (s->regs.flags & SF_REGS_RA));
 	if (!vma || (KLOAD(vma, struct vm_area_struct, vm_flags) & VM_WRITE) ||
 	    !is_memory(vma_inode(vma)))
 		return 0;
@@ -154,7 +154,7 @@ __noinline int vma_find(u32 slot, u64 addr)
 	st = stats_here();
 	if (st)
 		st->vma_walks++;
-	vma = vma_walk(s, addr);
+	vma = vma_walk(slot, addr);
 	if (!vma || !(KLOAD(vma, struct vm_area_struct, vm_flags) & VM_EXEC))
 		return -1;
 	put = s->vma_put;

@@ -80,9 +80,9 @@ static __always_inline bool follows_call(u64 ra)
 
 /*
  * Whether the word at `at` is an address that follows a call. A search of many words uses
- * code_before(), which limits page faults.
+ * code_before(), which limits page faults. Global: verified once.
  */
-static __always_inline bool holds_return(u64 at)
+__noinline int holds_return(u64 at)
 {
 	u64 ra;
 

@@ -51,13 +51,14 @@ static __attribute__((always_inline)) inline sf_u32 row_find(const struct sf_tab
 	lo = SF_AT16(chunk, base + (low >> 8) * 2);
 	hi = SF_AT16(chunk, base + (low >> 8) * 2 + 2);
 	rows = base + SF_PAGE_ROWS;
+	/* A halving has no branch: half of them would be mispredicted, and the verifier tries both. */
 	for (int i = 0; i < 9 && lo < hi; i++) {
 		sf_u32 mid = (lo + hi) >> 1;
+		sf_u64 ahead = (sf_u64)low - (SF_AT32(chunk, rows + mid * 4) & 0xffff);
+		sf_u32 after = OPAQUE((sf_u32)(ahead >> 32)); /* all ones if the row starts after */
 
-		if ((SF_AT32(chunk, rows + mid * 4) & 0xffff) <= low)
-			lo = mid + 1;
-		else
-			hi = mid;
+		lo += (mid + 1 - lo) & ~after;
+		hi -= (hi - mid) & after;
 	}
 	if (!lo)
 		return SF_RULE_GAP;

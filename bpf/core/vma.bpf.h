@@ -27,52 +27,57 @@ static __always_inline u64 maple_word(struct sf_scratch *s, u64 node, u32 i)
 	return CAN_CAST ? kload(node + 8 * i) : s->node[INDEX(i, 32)];
 }
 
-/* The vm_area_struct that holds addr, as a kernel address; 0 if none. */
-static __always_inline u64 vma_walk(struct sf_scratch *s, u64 addr)
-{
-	u64 e = KLOAD(s->mm, struct mm_struct, mm_mt.ma_root);
-	u64 vma = 0;
-	int level;
-
-	if ((e & 3) != 2) /* empty, or a single entry: not a user process */
-		return 0;
-	for (level = 0; level < MAPLE_LEVELS; level++) {
-		u64 node = MAPLE_NODE(e);
-		u32 type = MAPLE_TYPE(e);
-		u32 pivots = type == 3 ? 9 : 15;
-		u32 i;
-
-		if (!CAN_CAST && bpf_probe_read_kernel(s->node, sizeof(s->node), (void *)node))
-			return 0;
-		for (i = 0; i < 15; i++) {
-			u64 pivot;
-
-			if (i >= pivots)
-				break;
-			pivot = maple_word(s, node, 1 + i);
-			if (addr <= pivot || (!pivot && i))
-				break;
-		}
-		e = maple_word(s, node, 1 + pivots + i);
-		if (type == 1) {
-			vma = e;
-			break;
-		}
-		if ((e & 3) == 2 || !e) /* not a node: a hole */
-			break;
-	}
-	if (!vma || KLOAD(vma, struct vm_area_struct, vm_start) > addr ||
-	    KLOAD(vma, struct vm_area_struct, vm_end) <= addr)
-		return 0;
-	return vma;
-}
-
-/* Calls vma_walk for those to whom a call does not matter. Global: verified once. */
-__noinline u64 vma_near(u32 slot, u64 addr)
+/*
+ * What node `e` has for addr: a node of the next level, at a leaf the VMA, or 0 for a hole. Global:
+ * verified once for all levels.
+ */
+__noinline u64 maple_entry(u32 slot, u64 e, u64 addr)
 {
 	struct sf_scratch *s = scratch_of(slot);
+	u64 node = MAPLE_NODE(e);
+	u32 type = MAPLE_TYPE(e);
+	u32 pivots = type == 3 ? 9 : 15;
+	u32 i;
 
-	return s ? vma_walk(s, addr) : 0;
+	if (!s || (!CAN_CAST && bpf_probe_read_kernel(s->node, sizeof(s->node), (void *)node)))
+		return 0;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < 15; i++) {
+		u64 pivot;
+
+		if (i >= pivots)
+			break;
+		pivot = maple_word(s, node, 1 + i);
+		if (addr <= pivot || (!pivot && i))
+			break;
+	}
+	return maple_word(s, node, 1 + pivots + i);
+}
+
+/* The vm_area_struct that holds addr, as a kernel address; 0 if none. Global: verified once. */
+__noinline u64 vma_walk(u32 slot, u64 addr)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	bool leaf = false;
+	int level;
+	u64 e;
+
+	if (!s)
+		return 0;
+	e = kload(KADDR(s->mm, struct mm_struct, mm_mt.ma_root)); /* a number, not a pointer */
+	if ((e & 3) != 2) /* empty, or a single entry: not a user process */
+		return 0;
+#pragma clang loop unroll(disable)
+	for (level = 0; level < MAPLE_LEVELS && !leaf; level++) {
+		leaf = MAPLE_TYPE(e) == 1;
+		e = maple_entry(slot, e, addr);
+		if ((e & 3) == 2 || !e) /* not a node: a hole */
+			return 0;
+	}
+	if (!leaf || KLOAD(e, struct vm_area_struct, vm_start) > addr ||
+	    KLOAD(e, struct vm_area_struct, vm_end) <= addr)
+		return 0;
+	return e;
 }
 
 /* Set by a stat() since 4e40eff0b573 (6.13), so that the next change gets another time */
