@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "readers/go_switch.h"
-#include "readers/go_switch_internal.h"
 #include "rows/fntab.h"
 
 #define SP_WRITER_MAX (64u << 10) /* bytes of a function in assembly; SHA-512's has 10,000 */

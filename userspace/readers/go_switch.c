@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "readers/go_switch_internal.h"
+#include "readers/go_switch_arch.h"
 
 #define CODE_MAX 4096 /* bytes of a function; the longest has 300 */
 

@@ -3,7 +3,7 @@
  * The AArch64 part of go_switch.c. RA is at sp in a function with a height, and FP below it. g is
  * in x28, which C code may change; programs with C code have it in thread-local storage, too.
  */
-#include "readers/go_switch_internal.h"
+#include "readers/go_switch_arch.h"
 
 #define A64_SP 31
 #define A64_LR 30

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "readers/go_switch_internal.h"
+#include "readers/go_switch_arch.h"
 #include "rows/pack_rule.h"
 
 /* The rest of a pattern is the number. Patterns have NUL bytes, hence sizeof. */

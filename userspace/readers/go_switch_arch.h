@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared by go_switch.c and its parts for each architecture. */
-#ifndef SFBPF_READERS_GO_SWITCH_INTERNAL_H
-#define SFBPF_READERS_GO_SWITCH_INTERNAL_H
+#ifndef SFBPF_READERS_GO_SWITCH_ARCH_H
+#define SFBPF_READERS_GO_SWITCH_ARCH_H
 
 #include "readers/go_switch.h"
 
