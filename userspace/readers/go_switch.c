@@ -154,6 +154,98 @@ void go_add_switch(struct go_search *s, uint64_t start, uint64_t end, const stru
 	go_add_row(s, start, end, &row);
 }
 
+static bool fits(int32_t off)
+{
+	return off > 0 && off <= UINT8_MAX;
+}
+
+static void systemstack(struct go_search *s)
+{
+	struct go_layout l = { 0 };
+	struct sf_go_rule rule;
+	struct go_code c;
+
+	if (!go_code_open(s, GO_SYSTEMSTACK, &c))
+		return;
+	if (s->arch->find_layout(s, &c, &l) && fits(l.m) && fits(l.sched) && l.curg > 0) {
+		s->layout = (struct sf_go_rule){ .g_m = (uint8_t)l.m,
+						 .g_sched = (uint8_t)l.sched,
+						 .tls = l.tls,
+						 .tls_slot = l.tls_slot,
+						 .m_off = l.curg };
+		rule = s->arch->frame(s, SF_GO_GOROUTINE, go_height_at(s, GO_SYSTEMSTACK, l.start));
+		go_add_switch(s, l.start, go_code_pc(&c), &rule);
+	}
+	go_code_close(&c);
+}
+
+/* Returns where the call of Go returns, as a file offset; 0: not known. */
+static int32_t cgocallback(struct go_search *s)
+{
+	struct go_callback call;
+	struct sf_go_rule rule;
+	struct go_code c;
+	int32_t ret = 0;
+
+	if (!go_code_open(s, GO_CGOCALLBACK, &c))
+		return 0;
+	if (s->arch->find_callback(&c, &call)) {
+		rule = s->arch->frame(s, SF_GO_CALLBACK,
+				      go_height_at(s, GO_CGOCALLBACK, call.start));
+		rule.call_g = (uint8_t)call.g;
+		go_add_switch(s, call.start, go_code_pc(&c), &rule);
+		ret = go_file_offset(s, call.returns);
+	}
+	go_code_close(&c);
+	return ret;
+}
+
+/* The first frames of a thread, on which mcall and morestack do not return. */
+static struct sf_go_rule thread_rule(struct go_search *s, int32_t callback)
+{
+	struct sf_go_rule rule = s->layout;
+	struct go_code c;
+
+	if (!go_code_open(s, GO_MSTART, &c))
+		return rule;
+	if (s->fns[GO_MSTART0].end && s->arch->find_call(&c)) {
+		rule.op = SF_GO_THREAD;
+		if (s->arch->pushes_ra)
+			rule.cfa_off = go_height_most(s, GO_MSTART0);
+		rule.ra_off = go_file_offset(s, go_code_pc(&c));
+		rule.callback = callback;
+	}
+	go_code_close(&c);
+	return rule;
+}
+
+/* A function is on g0 to its end after the instruction that loads sp from g0. */
+static void rest_of(struct go_search *s, enum go_name name, struct sf_go_rule *rule)
+{
+	struct go_code c;
+
+	if (!go_code_open(s, name, &c))
+		return;
+	if (s->arch->find_g0(&c, name, rule))
+		go_add_switch(s, go_code_pc(&c), c.end, rule);
+	go_code_close(&c);
+}
+
+static void find_switches(struct go_search *s)
+{
+	struct sf_go_rule rule;
+
+	systemstack(s);
+	if (s->layout.g_m) {
+		rule = thread_rule(s, cgocallback(s));
+		rest_of(s, GO_MCALL, &rule);
+		rule.op = rule.op ? SF_GO_MORE : SF_GO_NONE;
+		rest_of(s, GO_MORESTACK, &rule);
+		s->arch->add_calls(s);
+	}
+	s->arch->add_jumps(s);
+}
+
 static int by_start(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
@@ -163,14 +255,13 @@ static int by_start(const void *a, const void *b)
 
 int go_switch_find(struct go_rows *g, const struct elf_image *img)
 {
-	struct go_search s = { .rows = g, .img = img };
+	struct go_search s = { .arch = g->arch == ROW_ARCH_X86_64 ? &go_arch_x86 : &go_arch_arm64,
+			       .rows = g,
+			       .img = img };
 
 	find_functions(&s);
 	g->restorer = s.fns[GO_RESTORER].start;
-	if (g->arch == ROW_ARCH_X86_64)
-		go_switch_x86(&s);
-	else
-		go_switch_arm64(&s);
+	find_switches(&s);
 	if (g->special.n)
 		qsort(g->special.rows, g->special.n, sizeof(*g->special.rows), by_start);
 	return s.err;

@@ -28,7 +28,10 @@ enum go_name {
 	GO_NAMES
 };
 
+struct go_arch;
+
 struct go_search {
+	const struct go_arch *arch;
 	struct go_rows *rows;
 	const struct elf_image *img;
 	struct go_func fns[GO_NAMES]; /* end 0: not found */
@@ -68,8 +71,39 @@ void go_add_switch(struct go_search *s, uint64_t start, uint64_t end,
 		   const struct sf_go_rule *rule);
 void go_add_row(struct go_search *s, uint64_t start, uint64_t end, const struct row *row);
 
-/* Find everything and add it. */
-void go_switch_x86(struct go_search *s);
-void go_switch_arm64(struct go_search *s);
+/* What systemstack tells: offsets in g, m and g, and how g is found. */
+struct go_layout {
+	int32_t m, curg, sched;
+	int32_t tls;
+	bool tls_slot;
+	uint64_t start; /* sp is that of g0 from there on */
+};
+
+/* C called Go: sp is g0's between the addresses, and the call returns between them. */
+struct go_callback {
+	uint64_t start, returns;
+	int32_t g; /* where the g is, from sp */
+};
+
+/*
+ * What differs between architectures. A find_ function moves past the instructions that it looks
+ * for, in a function that is open. False: they are not there.
+ */
+struct go_arch {
+	bool (*find_layout)(struct go_search *s, struct go_code *c, struct go_layout *ret);
+	bool (*find_callback)(struct go_code *c, struct go_callback *ret);
+	bool (*find_call)(struct go_code *c); /* a direct call */
+	/* The load of sp from g0, in a function that stays there. Adds to the rule, too. */
+	bool (*find_g0)(struct go_code *c, enum go_name name, struct sf_go_rule *rule);
+	/* The rule of a frame at that height; op SF_GO_NONE: the height is not known. */
+	struct sf_go_rule (*frame)(const struct go_search *s, enum sf_go_op op, int32_t height);
+	/* Adds functions that call C on the stack of g0. s->layout is known. */
+	void (*add_calls)(struct go_search *s);
+	/* Adds functions that set sp to where another goroutine or thread goes on. */
+	void (*add_jumps)(struct go_search *s);
+	bool pushes_ra; /* a call does, so that mstart's RA is above the frame of mstart0 */
+};
+
+extern const struct go_arch go_arch_x86, go_arch_arm64;
 
 #endif

@@ -63,11 +63,6 @@ static struct row frame_row(struct rule cfa, int32_t height)
 	return row;
 }
 
-static bool fits(int32_t off)
-{
-	return off > 0 && off <= UINT8_MAX;
-}
-
 /* mrs x0, tpidr_el0; mov x27, tls, in one or two instructions. 0: the program has no C code. */
 static int32_t find_tls(const struct go_search *s)
 {
@@ -88,90 +83,53 @@ static int32_t find_tls(const struct go_search *s)
 }
 
 /* ldr x4, [x28, m]; ldr x6, [x4, curg]; ...; mov sp, x3; ...; ldr x0, [x28, sp]; mov sp, x0 */
-static void systemstack(struct go_search *s)
+static bool find_layout(struct go_search *s, struct go_code *c, struct go_layout *ret)
 {
 	uint32_t m, curg, sched;
-	struct go_code c;
-	uint64_t start;
 
-	if (!go_code_open(s, GO_SYSTEMSTACK, &c))
-		return;
-	if (next(&c, LDR(4, 28), &m) && next(&c, LDR(6, 4), &curg) && next(&c, MOV_SP(3), NULL)) {
-		start = go_code_pc(&c);
-		if (next(&c, LDR(0, 28), &sched) && next(&c, MOV_SP(0), NULL) && fits(IMM12(m)) &&
-		    fits(IMM12(sched))) {
-			struct sf_go_rule rule;
-
-			s->layout = (struct sf_go_rule){ .g_m = (uint8_t)IMM12(m),
-							 .g_sched = (uint8_t)IMM12(sched),
-							 .tls = find_tls(s),
-							 .m_off = IMM12(curg) };
-			rule = frame_rule(s, SF_GO_GOROUTINE,
-					  go_height_at(s, GO_SYSTEMSTACK, start));
-			go_add_switch(s, start, go_code_pc(&c), &rule);
-		}
-	}
-	go_code_close(&c);
+	if (!next(c, LDR(4, 28), &m) || !next(c, LDR(6, 4), &curg) || !next(c, MOV_SP(3), NULL))
+		return false;
+	ret->start = go_code_pc(c);
+	if (!next(c, LDR(0, 28), &sched) || !next(c, MOV_SP(0), NULL))
+		return false;
+	ret->m = IMM12(m);
+	ret->curg = IMM12(curg);
+	ret->sched = IMM12(sched);
+	ret->tls = find_tls(s);
+	return true;
 }
 
-/* str x4, [sp, slot]; mov sp, x4; blr; ...; mov sp, x0. Returns where the call returns. */
-static int32_t cgocallback(struct go_search *s)
+/* str x4, [sp, slot]; mov sp, x4; blr; ...; mov sp, x0 */
+static bool find_callback(struct go_code *c, struct go_callback *ret)
 {
-	struct go_code c, call;
-	uint64_t start;
+	struct go_code call;
 	uint32_t slot;
-	int32_t ret = 0;
 
-	if (!go_code_open(s, GO_CGOCALLBACK, &c))
-		return 0;
-	if (next(&c, STR(4, A64_SP), &slot) &&
-	    (next(&c, MOV_SP(4), NULL) || next(&c, MOV_SP(0), NULL))) {
-		start = go_code_pc(&c);
-		call = c;
-		if (next(&call, BLR, NULL) && next(&c, MOV_SP(0), NULL)) {
-			struct sf_go_rule rule = frame_rule(s, SF_GO_CALLBACK,
-							    go_height_at(s, GO_CGOCALLBACK, start));
-
-			rule.call_g = (uint8_t)IMM12(slot);
-			go_add_switch(s, start, go_code_pc(&c), &rule);
-			ret = go_file_offset(s, go_code_pc(&call));
-		}
-	}
-	go_code_close(&c);
-	return ret;
+	if (!next(c, STR(4, A64_SP), &slot) ||
+	    (!next(c, MOV_SP(4), NULL) && !next(c, MOV_SP(0), NULL)))
+		return false;
+	call = *c;
+	*ret = (struct go_callback){ .start = go_code_pc(c), .g = IMM12(slot) };
+	if (!next(&call, BLR, NULL))
+		return false;
+	ret->returns = go_code_pc(&call);
+	return next(c, MOV_SP(0), NULL);
 }
 
-static struct sf_go_rule thread_rule(struct go_search *s, int32_t callback)
+static bool find_call(struct go_code *c)
 {
-	struct sf_go_rule rule = s->layout;
-	struct go_code c;
-
-	if (!go_code_open(s, GO_MSTART, &c))
-		return rule;
-	if (next(&c, BL, NULL) && s->fns[GO_MSTART0].end) {
-		rule.op = SF_GO_THREAD;
-		rule.ra_off = go_file_offset(s, go_code_pc(&c));
-		rule.callback = callback;
-	}
-	go_code_close(&c);
-	return rule;
+	return next(c, BL, NULL);
 }
 
-/* A function is on g0 to its end after sp was loaded from g0. */
-static void rest_of(struct go_search *s, enum go_name name, struct sf_go_rule *rule)
+static bool find_g0(struct go_code *c, enum go_name name, struct sf_go_rule *rule)
 {
-	struct go_code c, saved;
+	struct go_code saved = *c;
 	uint32_t lr;
 
-	if (!go_code_open(s, name, &c))
-		return;
-	saved = c;
 	/* The RA of morestack's caller is still in LR there. */
 	if (name == GO_MORESTACK && next(&saved, STR(3, 28), &lr))
 		rule->fp_off = IMM12(lr);
-	if (next(&c, MOV_SP(0), NULL))
-		go_add_switch(s, go_code_pc(&c), c.end, rule);
-	go_code_close(&c);
+	return next(c, MOV_SP(0), NULL);
 }
 
 /*
@@ -264,19 +222,19 @@ static void gogo(struct go_search *s)
 	go_code_close(&c);
 }
 
-void go_switch_arm64(struct go_search *s)
+static void add_calls(struct go_search *s)
 {
-	struct sf_go_rule rule;
-
-	systemstack(s);
-	if (s->layout.g_m) {
-		rule = thread_rule(s, cgocallback(s));
-		rest_of(s, GO_MCALL, &rule);
-		rule.op = rule.op ? SF_GO_MORE : SF_GO_NONE;
-		rest_of(s, GO_MORESTACK, &rule);
-		asmcgocall(s);
-		vdso(s, GO_NANOTIME);
-		vdso(s, GO_WALLTIME);
-	}
-	gogo(s);
+	asmcgocall(s);
+	vdso(s, GO_NANOTIME);
+	vdso(s, GO_WALLTIME);
 }
+
+const struct go_arch go_arch_arm64 = {
+	.find_layout = find_layout,
+	.find_callback = find_callback,
+	.find_call = find_call,
+	.find_g0 = find_g0,
+	.frame = frame_rule,
+	.add_calls = add_calls,
+	.add_jumps = gogo,
+};

@@ -47,16 +47,11 @@ static struct sf_go_rule frame_rule(const struct go_search *s, enum sf_go_op op,
 	return rule;
 }
 
-static bool fits(int32_t off)
-{
-	return off > 0 && off <= UINT8_MAX;
-}
-
 /*
  * mov %fs:(tls), %rax; or in two instructions, with tls in %rcx: a number, or in shared libraries a
  * word of the GOT.
  */
-static bool thread_variable(struct go_search *s, struct go_code *c, struct sf_go_rule *ret)
+static bool thread_variable(struct go_search *s, struct go_code *c, struct go_layout *ret)
 {
 	const uint64_t start = s->fns[GO_SYSTEMSTACK].start;
 	int32_t tls;
@@ -74,32 +69,13 @@ static bool thread_variable(struct go_search *s, struct go_code *c, struct sf_go
 /*
  * mov %fs:(tls), %rax; mov g_m(%rax), %rbx; cmp m_curg(%rbx), %rax; call; ...; mov sp(%rax), %rsp
  */
-static void systemstack(struct go_search *s)
+static bool find_layout(struct go_search *s, struct go_code *c, struct go_layout *ret)
 {
-	struct sf_go_rule var = { 0 };
-	int32_t m, curg, sched;
-	struct go_code c;
-	uint64_t start;
-
-	if (!go_code_open(s, GO_SYSTEMSTACK, &c))
-		return;
-	if (thread_variable(s, &c, &var) && NEXT(&c, "\x48\x8b\x58", 1, &m) &&
-	    NEXT(&c, "\x48\x3b\x83", 4, &curg) && NEXT(&c, "\xe8", 4, NULL)) {
-		start = go_code_pc(&c);
-		if (NEXT(&c, "\x48\x8b\x60", 1, &sched) && fits(m) && fits(sched) && curg > 0) {
-			struct sf_go_rule rule;
-
-			s->layout = (struct sf_go_rule){ .g_m = (uint8_t)m,
-							 .g_sched = (uint8_t)sched,
-							 .tls = var.tls,
-							 .tls_slot = var.tls_slot,
-							 .m_off = curg };
-			rule = frame_rule(s, SF_GO_GOROUTINE,
-					  go_height_at(s, GO_SYSTEMSTACK, start));
-			go_add_switch(s, start, go_code_pc(&c), &rule);
-		}
-	}
-	go_code_close(&c);
+	if (!thread_variable(s, c, ret) || !NEXT(c, "\x48\x8b\x58", 1, &ret->m) ||
+	    !NEXT(c, "\x48\x3b\x83", 4, &ret->curg) || !NEXT(c, "\xe8", 4, NULL))
+		return false;
+	ret->start = go_code_pc(c);
+	return NEXT(c, "\x48\x8b\x60", 1, &ret->sched);
 }
 
 /* Moves past the next of two forms of a call. */
@@ -114,62 +90,30 @@ static bool called(struct go_code *c, const char a[2], size_t len_a, const char 
 	return found;
 }
 
-/*
- * C called Go: mov %rdi, %rsp; call *reg; ...; mov sp(%rsi), %rsp. Returns where the call returns.
- */
-static int32_t cgocallback(struct go_search *s)
+/* mov %rdi, %rsp; call *reg; ...; mov sp(%rsi), %rsp */
+static bool find_callback(struct go_code *c, struct go_callback *ret)
 {
-	struct go_code c, call;
-	int32_t ret = 0;
-	uint64_t start;
+	struct go_code call;
 
-	if (!go_code_open(s, GO_CGOCALLBACK, &c))
-		return 0;
-	if (NEXT(&c, "\x48\x89\xfc", 0, NULL)) {
-		start = go_code_pc(&c);
-		call = c;
-		if (called(&call, "\xff\xd0", 2, "\xff\xd2", 2) &&
-		    NEXT(&c, "\x48\x8b\x66", 1, NULL)) {
-			struct sf_go_rule rule = frame_rule(s, SF_GO_CALLBACK,
-							    go_height_at(s, GO_CGOCALLBACK, start));
-
-			go_add_switch(s, start, go_code_pc(&c), &rule);
-			ret = go_file_offset(s, go_code_pc(&call));
-		}
-	}
-	go_code_close(&c);
-	return ret;
+	if (!NEXT(c, "\x48\x89\xfc", 0, NULL))
+		return false;
+	call = *c;
+	*ret = (struct go_callback){ .start = go_code_pc(c) };
+	if (!called(&call, "\xff\xd0", 2, "\xff\xd2", 2))
+		return false;
+	ret->returns = go_code_pc(&call);
+	return NEXT(c, "\x48\x8b\x66", 1, NULL);
 }
 
-/* The first frames of a thread, on which mcall and morestack do not return. */
-static struct sf_go_rule thread_rule(struct go_search *s, int32_t callback)
+static bool find_call(struct go_code *c)
 {
-	struct sf_go_rule rule = s->layout;
-	struct go_code c;
-
-	if (!go_code_open(s, GO_MSTART, &c))
-		return rule;
-	if (NEXT(&c, "\xe8", 4, NULL) && s->fns[GO_MSTART0].end) {
-		rule.op = SF_GO_THREAD;
-		rule.cfa_off = go_height_most(s, GO_MSTART0);
-		rule.ra_off = go_file_offset(s, go_code_pc(&c));
-		rule.callback = callback;
-	}
-	go_code_close(&c);
-	return rule;
+	return NEXT(c, "\xe8", 4, NULL);
 }
 
-/* A function is on g0 to its end after the instruction that loads sp from g0. */
-static void rest_of(struct go_search *s, enum go_name name, const char load[3],
-		    const struct sf_go_rule *rule)
+static bool find_g0(struct go_code *c, enum go_name name, struct sf_go_rule *rule)
 {
-	struct go_code c;
-
-	if (!go_code_open(s, name, &c))
-		return;
-	if (go_code_next(&c, load, 3, 1, NULL))
-		go_add_switch(s, go_code_pc(&c), c.end, rule);
-	go_code_close(&c);
+	(void)rule;
+	return go_code_next(c, name == GO_MCALL ? "\x49\x8b\x66" : "\x48\x8b\x63", 3, 1, NULL);
 }
 
 /* mov %reg, slot(%rsp), with reg as in the instruction's bytes. */
@@ -333,22 +277,28 @@ static void clone_child(struct go_search *s)
 	go_code_close(&c);
 }
 
-void go_switch_x86(struct go_search *s)
+static void add_calls(struct go_search *s)
 {
-	struct sf_go_rule rule;
+	asmcgocall(s);
+	vdso(s, GO_NANOTIME);
+	vdso(s, GO_WALLTIME);
+	vdso(s, GO_TIME_NOW);
+	vdso(s, GO_GETRANDOM);
+}
 
-	systemstack(s);
-	if (s->layout.g_m) {
-		rule = thread_rule(s, cgocallback(s));
-		rest_of(s, GO_MCALL, "\x49\x8b\x66", &rule);
-		rule.op = rule.op ? SF_GO_MORE : SF_GO_NONE;
-		rest_of(s, GO_MORESTACK, "\x48\x8b\x63", &rule);
-		asmcgocall(s);
-		vdso(s, GO_NANOTIME);
-		vdso(s, GO_WALLTIME);
-		vdso(s, GO_TIME_NOW);
-		vdso(s, GO_GETRANDOM);
-	}
+static void add_jumps(struct go_search *s)
+{
 	gogo(s);
 	clone_child(s);
 }
+
+const struct go_arch go_arch_x86 = {
+	.find_layout = find_layout,
+	.find_callback = find_callback,
+	.find_call = find_call,
+	.find_g0 = find_g0,
+	.frame = frame_rule,
+	.add_calls = add_calls,
+	.add_jumps = add_jumps,
+	.pushes_ra = true,
+};
