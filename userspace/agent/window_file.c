@@ -57,7 +57,11 @@ static void link_of(void *window, uint32_t link, uint64_t ret[SF_LINK_WORDS])
 	window_link(window, link, ret);
 }
 
-int window_file_make(const struct encode_input *in, enum window_kind kind, struct body *ret)
+/*
+ * Makes a file in cfg->format of everything of one kind in the window. The caller frees ret->data.
+ * 0 or -errno.
+ */
+static int make(const struct encode_input *in, enum window_kind kind, struct body *ret)
 {
 	const struct out_format *format = out_format_named(in->cfg->format, OUT_PROFILE);
 	struct profile *p = window_merged(in->window, kind, format->cgroups);
@@ -103,7 +107,7 @@ static int encode_window(const struct encode_input *in, body_fn fn, void *ctx)
 	for (enum window_kind kind = 0; kind < WINDOW_KINDS && !err; kind++) {
 		if (!body_has(in, kind))
 			continue;
-		err = window_file_make(in, kind, &b);
+		err = make(in, kind, &b);
 		if (!err)
 			err = body_emit(in, (enum body_kind)b.kind, false, b.data, b.len, b.samples,
 					NULL, fn, ctx);

@@ -6,11 +6,6 @@
 #include "agent/body.h"
 
 /*
- * Makes a file in cfg->format of everything of one kind in the window. The caller frees ret->data.
- * 0 or -errno.
- */
-int window_file_make(const struct encode_input *in, enum window_kind kind, struct body *ret);
-/*
  * Writes b to a file in the folder of its day (UTC) in dir, "2026-01-31". The name contains host,
  * time and id, so a repetition replaces the same file. 0 or -errno.
  */

@@ -20,7 +20,6 @@
 #include "agent/pace.h"
 #include "agent/receiver.h"
 #include "agent/sender.h"
-#include "agent/window_file.h"
 #include "base/clock.h"
 #include "base/container_name.h"
 #include "base/exitcode.h"
@@ -114,21 +113,10 @@ static int push_body(void *ctx, struct body *b)
 	return 0;
 }
 
-static int push_copy(const struct encode_input *in, struct agent *a)
+static int push_copy(void *ctx, struct body *b)
 {
-	struct body b;
-	int err = 0;
-
-	for (enum window_kind kind = 0; kind < WINDOW_KINDS && !err; kind++) {
-		if (!body_has(in, kind))
-			continue; /* the receiver gets no such body either */
-		err = window_file_make(in, kind, &b);
-		if (err)
-			break;
-		body_new_id(b.id);
-		sender_push(a->sender, &b, true);
-	}
-	return err;
+	sender_push(((struct agent *)ctx)->sender, b, true);
+	return 0;
 }
 
 static void count_window(struct agent *a)
@@ -184,7 +172,7 @@ static int encode(struct agent *a)
 	if (!err && a->window.ngroups)
 		err = receiver_at(a->cfg->protocol)->encode(&in, push_body, a);
 	if (!err && a->cfg->copy)
-		err = push_copy(&in, a);
+		err = receiver_at(AGENT_FILE)->encode(&in, push_copy, a);
 	return err;
 }
 
