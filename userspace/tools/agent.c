@@ -27,7 +27,7 @@
 #include "kern/host_gaps.h"
 #include "tools/agent_offcpu.h"
 #include "tools/agent_options.h"
-#include "tools/session.h"
+#include "tools/stages.h"
 #include "worker/privs.h"
 
 /* The main thread uses a fraction of a percent of a CPU, as for the loader and record. */
@@ -55,10 +55,12 @@ struct agent {
 	struct metrics_values values;
 	struct budget budget;
 	uint64_t window_mono, windows_since_reset;
-	uint64_t cpu_ns; /* sampling_cpu_ns at the start of the window */
+	uint64_t window_end;		   /* when the window is closed; CLOCK_MONOTONIC */
+	struct spool_account spool_before; /* at the start of the run */
+	uint64_t cpu_ns;		   /* sampling_cpu_ns at the start of the window */
 	uint64_t loader_cpu_ns;
-	const volatile sig_atomic_t *stop;
 	bool skips; /* the window has no samples: window-share */
+	bool done;  /* --once: the window is complete */
 };
 
 static volatile sig_atomic_t reload_requested;
@@ -459,51 +461,6 @@ static int start_threads(struct agent *a)
 	return 0;
 }
 
-static int start_offcpu(struct agent *a)
-{
-	struct collector_error err;
-
-	if (a->cfg->off_cpu && agent_offcpu_start(&a->off, &a->session, a->cfg, &err))
-		return session_refused(&err);
-	return 0;
-}
-
-static int start(struct agent *a)
-{
-	struct collector_opts *o = &a->opts.common.collect;
-	char err[512];
-	int rc;
-
-	o->hz = a->budget.hz;
-	o->want_cgroup = true;
-	o->want_link = a->cfg->trace_links;
-	o->table_bytes = a->cfg->table_bytes;
-	o->ring_bytes = a->cfg->ring_bytes;
-	o->servers = &a->servers;
-	notify_setup();
-	if ((rc = open_spool(a)) || (rc = open_metrics(a)))
-		return rc;
-	/* Raises the priority as session_open does, which cannot any more without privileges. */
-	setpriority(PRIO_PROCESS, 0, SESSION_NICE);
-	if (privs_drop(a->cfg->user, err, sizeof(err)))
-		return complain(EXIT_FAILED, "%s", err);
-	a->containers = container_names_of_host();
-	a->targets = targets_new(a->cfg->service ? a->cfg->service : "host", a->containers);
-	if (!a->targets)
-		return complain(EXIT_FAILED, "out of memory");
-	rc = session_open(&a->session, o);
-	if (rc)
-		return rc;
-	symbolizer_set_redact(a->session.symbols, a->cfg->redact);
-	a->session.take = add_to_window;
-	a->session.take_ctx = a;
-	open_window(a, session_now(), clock_ns(CLOCK_REALTIME));
-	rc = session_start(&a->session);
-	if (!rc)
-		rc = start_offcpu(a);
-	return rc ? rc : start_threads(a);
-}
-
 /* Ends the window, and chooses whether the next one is sampled. 0 or the exit code. */
 static int next_window(struct agent *a)
 {
@@ -524,37 +481,6 @@ static int next_window(struct agent *a)
 	look_for_gaps(a);
 	publish(a);
 	return rc;
-}
-
-static int sample(struct agent *a)
-{
-	uint64_t end = session_now() + window_length(a), now;
-	int err = 0;
-
-	while (!*a->stop && !err) {
-		now = session_now();
-		if (now < end)
-			err = session_poll(&a->session, now + POLL_MS * NUM_MS < end
-								? POLL_MS
-								: (int)((end - now) / NUM_MS) + 1);
-		agent_offcpu_tick(&a->off);
-		window_ask(&a->window, a->contexts, false);
-		window_pods(&a->window, a->kubelet, false);
-		notify_alive();
-		publish(a);
-		if (reload_requested) {
-			reload_requested = 0;
-			reload(a);
-			end = session_now() + window_length(a);
-		}
-		if (session_now() < end && window_bytes(&a->window) < WINDOW_BYTES)
-			continue;
-		if (a->opts.once)
-			break;
-		err = next_window(a);
-		end = session_now() + window_length(a);
-	}
-	return err < 0 ? complain(EXIT_FAILED, "reading the ring buffer: %s", strerror(-err)) : err;
 }
 
 static void stop_threads(struct agent *a)
@@ -582,14 +508,123 @@ static void log_stopped(const struct agent *a, const struct spool_account *befor
 		  after->held.entries - kept, NULL);
 }
 
-/* 0, or with --once an exit code if the receiver did not accept the window. */
-static int finish(struct agent *a, const struct spool_account *before)
+/* ---- The stages ---- */
+
+static int prepare(void *ctx)
 {
+	struct sigaction hup = { .sa_handler = on_hangup, .sa_flags = SA_RESTART };
+	struct agent *a = ctx;
+	struct collector_opts *o = &a->opts.common.collect;
+	char err[512];
+	int rc;
+
+	sigaction(SIGHUP, &hup, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	set_host(a);
+	identity_read(&a->identity, "/etc");
+	if (a->cfg->trace_links)
+		a->links = thread_links_new(&a->session.paths, &a->session.reader,
+					    session_thread_link, &a->session);
+	use_config(a);
+	a->values.start_unix_ns = clock_ns(CLOCK_REALTIME);
+	o->hz = a->budget.hz;
+	o->want_cgroup = true;
+	o->want_link = a->cfg->trace_links;
+	o->table_bytes = a->cfg->table_bytes;
+	o->ring_bytes = a->cfg->ring_bytes;
+	o->servers = &a->servers;
+	notify_setup();
+	if ((rc = open_spool(a)) || (rc = open_metrics(a)))
+		return rc;
+	/* Raises the priority as session_open does, which cannot any more without privileges. */
+	setpriority(PRIO_PROCESS, 0, SESSION_NICE);
+	if (privs_drop(a->cfg->user, err, sizeof(err)))
+		return complain(EXIT_FAILED, "%s", err);
+	a->containers = container_names_of_host();
+	a->targets = targets_new(a->cfg->service ? a->cfg->service : "host", a->containers);
+	return a->targets ? 0 : complain(EXIT_FAILED, "out of memory");
+}
+
+static int opened(void *ctx)
+{
+	struct agent *a = ctx;
+
+	symbolizer_set_redact(a->session.symbols, a->cfg->redact);
+	a->session.take = add_to_window;
+	a->session.take_ctx = a;
+	open_window(a, session_now(), clock_ns(CLOCK_REALTIME));
+	return 0;
+}
+
+static int begin(void *ctx)
+{
+	struct agent *a = ctx;
+	struct collector_error err;
+	int rc;
+
+	if (a->cfg->off_cpu && agent_offcpu_start(&a->off, &a->session, a->cfg, &err))
+		return session_refused(&err);
+	rc = start_threads(a);
+	if (rc)
+		return rc;
+	spool_account(a->spool, &a->spool_before);
+	log_config(a, "started");
+	look_for_gaps(a);
+	publish(a);
+	a->cpu_ns = sampling_cpu_ns(a);
+	notify("READY=1");
+	a->window_end = session_now() + window_length(a);
+	return 0;
+}
+
+static int wait(void *ctx)
+{
+	const struct agent *a = ctx;
+	uint64_t now = session_now(),
+		 left = a->window_end > now ? (a->window_end - now) / NUM_MS + 1 : 0;
+
+	if (a->done || session_stopped())
+		return -1;
+	return left < POLL_MS ? (int)left : POLL_MS;
+}
+
+static int tick(void *ctx)
+{
+	struct agent *a = ctx;
+	int rc;
+
+	agent_offcpu_tick(&a->off);
+	window_ask(&a->window, a->contexts, false);
+	window_pods(&a->window, a->kubelet, false);
+	notify_alive();
+	publish(a);
+	if (reload_requested) {
+		reload_requested = 0;
+		reload(a);
+		a->window_end = session_now() + window_length(a);
+	}
+	if (session_now() < a->window_end && window_bytes(&a->window) < WINDOW_BYTES)
+		return 0;
+	a->done = a->opts.once;
+	if (a->done)
+		return 0;
+	rc = next_window(a);
+	a->window_end = session_now() + window_length(a);
+	return rc;
+}
+
+/* Fails with --once if the receiver did not accept the window. */
+static int end(void *ctx, int err)
+{
+	struct agent *a = ctx;
+	const struct spool_account *before = &a->spool_before;
 	uint64_t start = session_now(), shutdown_ns = a->cfg->shutdown_ns, took;
 	struct spool_account after;
 	struct sender_stats sent;
 	bool empty;
 
+	if (err)
+		return err;
 	notify("STOPPING=1");
 	agent_offcpu_into(&a->off, &a->window); /* called before measuring ends */
 	agent_offcpu_stop(&a->off);
@@ -611,36 +646,6 @@ static int finish(struct agent *a, const struct spool_account *before)
 	return complain(EXIT_FAILED, "the window was not delivered");
 }
 
-static int run(struct agent *a)
-{
-	struct sigaction hup = { .sa_handler = on_hangup, .sa_flags = SA_RESTART };
-	struct spool_account before;
-	int rc;
-
-	set_host(a);
-	identity_read(&a->identity, "/etc");
-	if (a->cfg->trace_links)
-		a->links = thread_links_new(&a->session.paths, &a->session.reader,
-					    session_thread_link, &a->session);
-	use_config(a);
-	a->stop = session_signals();
-	sigaction(SIGHUP, &hup, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	a->values.start_unix_ns = clock_ns(CLOCK_REALTIME);
-	rc = start(a);
-	if (rc)
-		return rc;
-	spool_account(a->spool, &before);
-	publish(a);
-	a->cpu_ns = sampling_cpu_ns(a);
-	log_config(a, "started");
-	look_for_gaps(a);
-	publish(a);
-	notify("READY=1");
-	rc = sample(a);
-	return rc ? rc : finish(a, &before);
-}
-
 static void clean_up(struct agent *a)
 {
 	stop_threads(a);
@@ -659,6 +664,13 @@ static void clean_up(struct agent *a)
 
 int agent_run(int argc, char **argv)
 {
+	static const struct stages stages = { .early_signals = true,
+					      .prepare = prepare,
+					      .opened = opened,
+					      .begin = begin,
+					      .wait = wait,
+					      .tick = tick,
+					      .end = end };
 	struct agent_config_error err;
 	static struct agent a;
 	int rc;
@@ -680,7 +692,7 @@ int agent_run(int argc, char **argv)
 	else if (a.opts.check)
 		rc = agent_config_print(a.cfg, STDOUT_FILENO) ? EXIT_FAILED : EXIT_OK;
 	else
-		rc = run(&a);
+		rc = stages_run(&stages, &a, &a.session, &a.opts.common.collect);
 	clean_up(&a);
 	return rc;
 }

@@ -93,12 +93,6 @@ static void stop(struct command *c)
 
 void command_finish(struct command *c, const char *name, bool interrupted)
 {
-	if (c->go_fd >= 0) { /* command_go was not called: closing the pipe ends the child */
-		close(c->go_fd);
-		close(c->error_fd);
-		waitpid(c->pid, NULL, 0);
-		return;
-	}
 	if (!command_ended(c)) {
 		stop(c);
 		return;

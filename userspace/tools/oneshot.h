@@ -37,6 +37,7 @@ struct oneshot { /* zeroed: empty */
 	const struct run_hooks *hooks;
 	FILE *out, *stats; /* the result and the account; NULL: not open */
 	struct command child;
+	uint64_t look_ns; /* when to look for the command's libraries, from the start */
 	struct progress progress;
 	struct session session;
 	struct blocks blocks; /* used if common.collect.offcpu is not NULL */

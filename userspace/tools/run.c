@@ -17,6 +17,7 @@
 #include "cli/terminal.h"
 #include "debuginfo/debuginfod.h"
 #include "tools/command_files.h"
+#include "tools/stages.h"
 #include "worker/privs.h"
 
 #define POLL_MS	      100
@@ -26,8 +27,9 @@
 /* ---- Before sampling ---- */
 
 /* Opens the files, and makes the process of COMMAND, which waits until sampling begins. */
-static int prepare(struct oneshot *r)
+static int prepare(void *ctx)
 {
+	struct oneshot *r = ctx;
 	struct collector_opts *o = &r->common.collect;
 	bool only_command = r->command && !r->system_wide;
 	int err = only_command ? options_need_host_pids("a command") : 0;
@@ -67,24 +69,6 @@ static void limit_blocks(struct oneshot *r)
 	offcpu_thin(off, r->limit.thin_ns);
 }
 
-static int open_session(struct oneshot *r)
-{
-	struct session *s = &r->session;
-	int err = session_open(s, &r->common.collect);
-
-	if (err)
-		return err;
-	if (r->common.collect.offcpu)
-		err = open_blocks(r);
-	if (!err && r->format->timeline)
-		s->timeline = &r->times;
-	if (!err && r->hooks->opened)
-		r->hooks->opened(r);
-	return err;
-}
-
-/* ---- Sampling ---- */
-
 /*
  * Loads tables without which the command's first samples are incomplete, and all languages if only
  * a shell knows which ones it will start.
@@ -101,12 +85,23 @@ static void preload(struct session *s, char *const *argv)
 	command_files_end(&files);
 }
 
-/* Starts sampling, then the command. */
-static int start(struct oneshot *r)
+static int opened(void *ctx)
 {
+	struct oneshot *r = ctx;
 	struct session *s = &r->session;
-	int err;
+	int err = r->common.collect.offcpu ? open_blocks(r) : 0;
 
+	if (err)
+		return err;
+	if (r->format->timeline)
+		s->timeline = &r->times;
+	if (r->hooks->opened)
+		r->hooks->opened(r);
+	if (r->command && !r->system_wide &&
+	    !collector_add_pid(s->collector, (uint32_t)r->child.pid))
+		return complain(EXIT_FAILED, "cannot follow process %d", r->child.pid);
+	if (r->command)
+		preload(s, r->command);
 	/* CAP_KILL serves to end the command after SECONDS, even if it changed its user. */
 	if (r->command)
 		s->more_caps |= PRIVS_CAP(CAP_KILL);
@@ -115,18 +110,20 @@ static int start(struct oneshot *r)
 		s->more_caps |= PRIVS_CAP(CAP_SETUID) | PRIVS_CAP(CAP_SETGID) |
 				PRIVS_CAP(CAP_SYS_CHROOT);
 	session_warn_host();
-	err = session_start(s);
-	if (err)
-		return err;
-	/*
-	 * Ctrl-C ends the run cleanly from now on. Until here it ends the process, because libbpf
-	 * restarts a verification that a signal interrupts.
-	 */
-	session_signals();
+	return 0;
+}
+
+/* ---- Sampling ---- */
+
+static int begin(void *ctx)
+{
+	struct oneshot *r = ctx;
+
 	if (r->common.collect.offcpu)
 		limit_blocks(r);
 	if (r->command && command_go(&r->child))
 		return complain(EXIT_FAILED, "cannot run '%s': %s", r->command[0], strerror(errno));
+	r->look_ns = r->command ? FIRST_LOOK_MS * NUM_MS : UINT64_MAX;
 	progress_begin(&r->progress, &r->common, r->command ? r->command[0] : NULL, r->duration_ns);
 	return 0;
 }
@@ -147,32 +144,29 @@ static bool targets_alive(const struct collector_opts *o)
 	return false;
 }
 
-/*
- * Looks for the command's libraries if that is due. *ret_wait_ms: how long to wait for samples.
- * Returns whether SECONDS, the command or the targets have ended.
- */
-static bool look_and_check_end(struct oneshot *r, uint64_t *look_ns, int *ret_wait_ms)
+/* Ends with SECONDS, the command or the targets. Looks for the command's libraries if it is due. */
+static int wait(void *ctx)
 {
+	struct oneshot *r = ctx;
 	uint64_t run_ns = session_now() - r->session.start_ns;
+	int wait_ms = POLL_MS;
 
-	*ret_wait_ms = POLL_MS;
-	if (r->duration_ns) {
-		if (run_ns >= r->duration_ns)
-			return true;
-		if ((r->duration_ns - run_ns) / NUM_MS < POLL_MS)
-			*ret_wait_ms = (int)((r->duration_ns - run_ns) / NUM_MS) + 1;
-	}
+	if (session_stopped() || (r->duration_ns && run_ns >= r->duration_ns))
+		return -1;
+	if (r->duration_ns && (r->duration_ns - run_ns) / NUM_MS < POLL_MS)
+		wait_ms = (int)((r->duration_ns - run_ns) / NUM_MS) + 1;
 	/* Find the command's libraries early: its first block may last for long. */
-	if (run_ns >= *look_ns) {
+	if (run_ns >= r->look_ns) {
 		collector_look(r->session.collector, (uint32_t)r->child.pid);
-		*look_ns = *look_ns < LAST_LOOK_MS * NUM_MS ? *look_ns * 2 : UINT64_MAX;
-	} else if ((*look_ns - run_ns) / NUM_MS < (uint64_t)*ret_wait_ms) {
-		*ret_wait_ms = (int)((*look_ns - run_ns) / NUM_MS) + 1;
+		r->look_ns = r->look_ns < LAST_LOOK_MS * NUM_MS ? r->look_ns * 2 : UINT64_MAX;
+	} else if ((r->look_ns - run_ns) / NUM_MS < (uint64_t)wait_ms) {
+		wait_ms = (int)((r->look_ns - run_ns) / NUM_MS) + 1;
 	}
-	return r->command ? command_ended(&r->child) : !targets_alive(&r->common.collect);
+	return (r->command ? command_ended(&r->child) : !targets_alive(&r->common.collect))
+		       ? -1
+		       : wait_ms;
 }
 
-/* Called between polls: 0 or -errno. */
 static int tick_blocks(struct oneshot *r)
 {
 	if (r->limited)
@@ -182,40 +176,16 @@ static int tick_blocks(struct oneshot *r)
 	return blocks_tick(&r->blocks);
 }
 
-static int sample(struct oneshot *r)
+static int tick(void *ctx)
 {
-	uint64_t look_ns = r->command ? FIRST_LOOK_MS * NUM_MS : UINT64_MAX;
-	struct session *s = &r->session;
-	int wait_ms, err = start(r);
+	struct oneshot *r = ctx;
+	int err = r->common.collect.offcpu ? tick_blocks(r) : 0;
 
-	while (!err && !session_stopped() && !look_and_check_end(r, &look_ns, &wait_ms)) {
-		err = session_poll(s, wait_ms);
-		if (!err && r->common.collect.offcpu)
-			err = tick_blocks(r);
-		if (err)
-			return complain(EXIT_FAILED, "reading samples: %s", strerror(-err));
-		session_sweep(s, NULL, NULL);
-		progress_tick(&r->progress, s);
-	}
-	return err;
-}
-
-static int collect(struct oneshot *r)
-{
-	struct session *s = &r->session;
-	int err;
-
-	if (r->command) {
-		if (!r->system_wide && !collector_add_pid(s->collector, (uint32_t)r->child.pid))
-			return complain(EXIT_FAILED, "cannot follow process %d", r->child.pid);
-		preload(s, r->command);
-	}
-	err = sample(r);
-	progress_clear(&r->progress);
-	session_stop(s);
-	if (r->command)
-		command_finish(&r->child, r->command[0], session_stopped());
-	return err;
+	if (err)
+		return err;
+	session_sweep(&r->session, NULL, NULL);
+	progress_tick(&r->progress, &r->session);
+	return 0;
 }
 
 /* ---- After sampling ---- */
@@ -500,30 +470,33 @@ static int report(struct oneshot *r)
 	return 0;
 }
 
-/* ---- The order ---- */
-
-static int check(struct oneshot *r)
+static int end(void *ctx, int err)
 {
-	return r->hooks->check ? r->hooks->check(r) : 0;
+	struct oneshot *r = ctx;
+
+	progress_clear(&r->progress);
+	session_stop(&r->session);
+	if (r->command)
+		command_finish(&r->child, r->command[0], session_stopped());
+	if (!err)
+		err = take_rest(r);
+	return err ? err : report(r);
 }
 
 int run_once(struct oneshot *r, const struct run_hooks *hooks)
 {
-	static int (*const stages[])(struct oneshot *) = {
-		oneshot_choose, /* the format */
-		check,		/* the tool's options with that format */
-		prepare,	/* the files, and the command's process, which waits */
-		open_session,	/* BPF and tables, and who takes the records */
-		collect,	/* sampling, and the command, from start to end */
-		take_rest,	/* the kernel's counts */
-		report,		/* the result, the account, and messages */
-	};
-	int err = 0;
+	static const struct stages stages = { .prepare = prepare,
+					      .opened = opened,
+					      .begin = begin,
+					      .wait = wait,
+					      .tick = tick,
+					      .end = end };
+	int err = oneshot_choose(r);
 
 	r->hooks = hooks;
-	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]) && !err; i++)
-		err = stages[i](r);
-	return err;
+	if (!err && hooks->check)
+		err = hooks->check(r);
+	return err ? err : stages_run(&stages, r, &r->session, &r->common.collect);
 }
 
 static void say_fetched(const struct oneshot *r)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The run of a tool that collects once and writes one result: record, record --wall, offcpu.
- * run_once() has the order of its stages; the tools have hooks for what they do differently.
+ * The run of a tool that collects once and writes one result: record, record --wall, offcpu. It
+ * goes through stages.h; the tools have hooks for what they do differently.
  */
 #ifndef SFBPF_TOOLS_RUN_H
 #define SFBPF_TOOLS_RUN_H

@@ -2,6 +2,7 @@
 #include "tools/session.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -32,14 +33,13 @@ static void on_skip(int sig)
 	skip_requested = 1;
 }
 
-const volatile sig_atomic_t *session_signals(void)
+void session_signals(void)
 {
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
 
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGHUP, &sa, NULL);
-	return &stop_requested;
 }
 
 bool session_stopped(void)

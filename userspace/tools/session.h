@@ -6,8 +6,6 @@
 #ifndef SFBPF_TOOLS_SESSION_H
 #define SFBPF_TOOLS_SESSION_H
 
-#include <signal.h>
-
 #include "kern/collector.h"
 #include "out/out.h"
 #include "prof/process_names.h"
@@ -89,9 +87,9 @@ uint64_t session_now(void); /* CLOCK_MONOTONIC, ns */
 
 /*
  * The first SIGINT, SIGTERM or SIGHUP sets the flag; a second one of the same kind ends the program
- * at once. Returns the flag.
+ * at once.
  */
-const volatile sig_atomic_t *session_signals(void);
+void session_signals(void);
 bool session_stopped(void); /* the flag */
 /* Has the next SIGINT or SIGTERM set another flag, to skip slow steps. Call it after sampling. */
 void session_may_skip(void);

@@ -16,6 +16,7 @@
 #include "base/num.h"
 #include "base/result_file.h"
 #include "cli/tools.h"
+#include "tools/stages.h"
 #include "tools/top.h"
 #include "tui/batch.h"
 #include "tui/cgroup_name.h"
@@ -227,28 +228,6 @@ static void on_record(void *ctx, const struct sf_sample *rec)
 		session_add(&t->session, rec, &once);
 }
 
-static int start(struct top *t)
-{
-	struct live_counters now;
-	int err;
-
-	session_warn_host();
-	err = session_start(&t->session);
-	if (err)
-		return err;
-	err = t->off.always ? top_offcpu_start(t) : 0;
-	if (err)
-		return err;
-	/* Discard samples of the profiler's start. */
-	session_poll(&t->session, 0);
-	profile_reset(t->session.profile);
-	read_counters(t, &now);
-	t->ui.gauges.rss_kb = rss_kb();
-	live_start(t->live, &now, session_now());
-	t->slice_ns = t->refresh_ns = session_now() + FIRST_NS;
-	return 0;
-}
-
 /* Moves the samples since the last call into the windows. late: as for live_take. */
 static void take_samples(struct top *t, bool late)
 {
@@ -305,57 +284,37 @@ static int write_page(struct top *t)
 	return err;
 }
 
-static int wait_until(struct top *t, uint64_t when, const volatile sig_atomic_t *stop)
+static void begin_batch(struct top *t)
 {
-	while (!*stop) {
-		uint64_t now = session_now(), left = when > now ? when - now : 0;
-		int err = session_poll(&t->session, left > 100 * NUM_MS
-							    ? 100
-							    : (int)((left + NUM_MS - 1) / NUM_MS));
-
-		if (err)
-			return complain(EXIT_FAILED, "reading samples: %s", strerror(-err));
-		if (!left)
-			break;
-	}
-	return 0;
-}
-
-static int run_batch(struct top *t)
-{
-	const volatile sig_atomic_t *stop = session_signals();
-	uint64_t next;
-	int err = 0;
-
+	t->batch = true;
 	t->ui.span = LIVE_ALL;
 	t->ui.all_tables = true;
 	t->ui.sel.no_idle = false;
-	next = session_now();
-	while (!err && !*stop && (!t->pages || t->refreshed < t->pages)) {
-		next += t->ui.delay_ns;
-		err = wait_until(t, next, stop);
-		if (err)
-			break;
-		if (t->refreshed + 1 == t->pages)
-			allowance_end(&t->session.allowance);
-		err = write_page(t);
-		if (err)
-			err = complain(EXIT_FAILED, "writing %s: %s",
-				       t->common.output ? t->common.output : "the output",
-				       strerror(-err));
-	}
-	return err;
+	t->refresh_ns = session_now() + t->ui.delay_ns;
 }
 
-static int open_output(struct top *t)
+/* The last page is due at once when a signal ends the run. */
+static int wait_for_page(struct top *t)
 {
-	int err = options_open_output(t->common.output, &t->out);
+	uint64_t now = session_now(), left = t->refresh_ns > now ? t->refresh_ns - now : 0;
 
-	if (err || t->out == stdout)
-		return err;
-	err = result_file_begin(t->out);
-	return err ? complain(EXIT_FAILED, "cannot write '%s': %s", t->common.output,
-			      strerror(-err))
+	t->page_due = !left || session_stopped();
+	return t->page_due ? 0 : left > 100 * NUM_MS ? 100 : (int)((left + NUM_MS - 1) / NUM_MS);
+}
+
+static int tick_batch(struct top *t)
+{
+	int err;
+
+	if (!t->page_due)
+		return 0;
+	if (t->refreshed + 1 == t->pages)
+		allowance_end(&t->session.allowance);
+	err = write_page(t);
+	t->refresh_ns += t->ui.delay_ns;
+	t->done = session_stopped();
+	return err ? complain(EXIT_FAILED, "writing %s: %s",
+			      t->common.output ? t->common.output : "the output", strerror(-err))
 		   : 0;
 }
 
@@ -416,7 +375,8 @@ static bool obey(struct top *t, unsigned int flags)
 	return flags & UI_DRAW;
 }
 
-static bool tick(struct top *t)
+/* Returns whether to draw. */
+static bool refresh(struct top *t)
 {
 	uint64_t now = session_now(), delay = t->ui.delay_ns, cpu, cost;
 	bool draw_now = false;
@@ -445,81 +405,84 @@ static bool tick(struct top *t)
 	return draw_now;
 }
 
-/* Waits until a slice or refresh is due, the ring must be polled, or a key is pressed. */
-static void wait_a_little(const struct top *t)
+/* Draws, then waits until a slice, a refresh or a poll is due, or a key is pressed. */
+static int wait_for_key(struct top *t)
 {
-	uint64_t now = session_now(),
-		 due = t->slice_ns < t->refresh_ns ? t->slice_ns : t->refresh_ns;
-	uint64_t left = due > now ? (due - now + NUM_MS - 1) / NUM_MS : 0;
+	uint64_t now, due, left;
 
+	if (term_stopped() || session_stopped()) /* it may have come before term_open */
+		return -1;
+	if (t->changed)
+		draw(t, t->repaint);
+	t->changed = top_offcpu_keep(t);
+	t->repaint = false;
+	now = session_now();
+	due = t->slice_ns < t->refresh_ns ? t->slice_ns : t->refresh_ns;
+	left = due > now ? (due - now + NUM_MS - 1) / NUM_MS : 0;
 	/* A request for the tables of a file cannot wait: its process may live for milliseconds. */
 	term_wait(collector_fd(t->session.collector),
 		  t->ui.paused || left > POLL_MS ? POLL_MS : (int)left);
-}
-
-static int live_loop(struct top *t)
-{
-	bool changed = true, repaint = false;
-
-	while (!term_stopped() && (!t->pages || t->refreshed < t->pages)) {
-		struct ui_event ev;
-		int err;
-
-		if (changed)
-			draw(t, repaint);
-		changed = top_offcpu_keep(t);
-		repaint = false;
-		wait_a_little(t);
-		err = session_poll(&t->session, 0);
-		if (err)
-			return err;
-		while (term_read(&ev)) {
-			uint64_t delay = t->ui.delay_ns;
-			unsigned int flags = ui_event(&t->ui, &ev);
-
-			if (flags & UI_QUIT)
-				return 0;
-			repaint |= (flags & UI_REPAINT) != 0;
-			changed |= obey(t, flags);
-			if (delay != t->ui.delay_ns)
-				t->refresh_ns = session_now() + t->ui.delay_ns;
-		}
-		changed |= term_changed();
-		changed |= tick(t);
-	}
 	return 0;
 }
 
-static int run_live(struct top *t)
+static void tick_live(struct top *t)
 {
-	int err;
+	struct ui_event ev;
 
+	while (term_read(&ev)) {
+		uint64_t delay = t->ui.delay_ns;
+		unsigned int flags = ui_event(&t->ui, &ev);
+
+		if (flags & UI_QUIT) {
+			t->done = true;
+			return;
+		}
+		t->repaint |= (flags & UI_REPAINT) != 0;
+		t->changed |= obey(t, flags);
+		if (delay != t->ui.delay_ns)
+			t->refresh_ns = session_now() + t->ui.delay_ns;
+	}
+	t->changed |= term_changed();
+	t->changed |= refresh(t);
+}
+
+static bool begin_live(struct top *t)
+{
 	t->ui.no_color = !want_color(t);
 	top_config_read(t);
-	err = term_open(!t->ui.no_color);
-	if (err) {
+	if (term_open(!t->ui.no_color)) {
 		complain(0,
 			 "the live view does not work on this terminal (TERM=%s): "
 			 "printing pages of text",
 			 getenv("TERM"));
-		return run_batch(t);
+		return false;
 	}
 	t->session.allowance.stopped = term_stopped;
 	t->grid.unicode = term_unicode();
-	err = live_loop(t);
-	term_close();
-	return err ? complain(EXIT_FAILED, "reading samples: %s", strerror(-err)) : 0;
+	t->changed = true;
+	return true;
 }
 
-static int run(struct top *t)
+/* ---- The stages ---- */
+
+static int prepare(void *ctx)
 {
-	int err = open_output(t);
+	struct top *t = ctx;
+	int err = options_open_output(t->common.output, &t->out);
 
 	describe(t);
-	if (!err)
-		err = session_open(&t->session, &t->common.collect);
-	if (err)
+	if (err || t->out == stdout)
 		return err;
+	err = result_file_begin(t->out);
+	return err ? complain(EXIT_FAILED, "cannot write '%s': %s", t->common.output,
+			      strerror(-err))
+		   : 0;
+}
+
+static int opened(void *ctx)
+{
+	struct top *t = ctx;
+
 	t->live = live_new();
 	if (!t->live)
 		return complain(EXIT_FAILED, "out of memory");
@@ -531,14 +494,64 @@ static int run(struct top *t)
 	t->batch |= !can_draw();
 	if (!t->batch) /* the key F9 needs it */
 		t->session.more_caps |= PRIVS_CAP(CAP_KILL);
-	err = start(t);
+	session_warn_host();
+	return 0;
+}
+
+static int begin(void *ctx)
+{
+	struct top *t = ctx;
+	struct live_counters now;
+	int err = t->off.always ? top_offcpu_start(t) : 0;
+
 	if (err)
 		return err;
-	return t->batch ? run_batch(t) : run_live(t);
+	/* Discard samples of the profiler's start. */
+	session_poll(&t->session, 0);
+	profile_reset(t->session.profile);
+	read_counters(t, &now);
+	t->ui.gauges.rss_kb = rss_kb();
+	live_start(t->live, &now, session_now());
+	t->slice_ns = t->refresh_ns = session_now() + FIRST_NS;
+	if (t->batch || !begin_live(t))
+		begin_batch(t);
+	return 0;
+}
+
+static int wait(void *ctx)
+{
+	struct top *t = ctx;
+
+	if (t->done || (t->pages && t->refreshed >= t->pages))
+		return -1;
+	return t->batch ? wait_for_page(t) : wait_for_key(t);
+}
+
+static int tick(void *ctx)
+{
+	struct top *t = ctx;
+
+	if (t->batch)
+		return tick_batch(t);
+	tick_live(t);
+	return 0;
+}
+
+static int end(void *ctx, int err)
+{
+	if (!((struct top *)ctx)->batch)
+		term_close();
+	return err;
 }
 
 static int top_run(int argc, char **argv)
 {
+	static const struct stages stages = { .prepare = prepare,
+					      .opened = opened,
+					      .begin = begin,
+					      .wait = wait,
+					      .tick = tick,
+					      .end = end };
 	struct top t = { .rows = BATCH_ROWS };
 	int rc;
 
@@ -548,7 +561,7 @@ static int top_run(int argc, char **argv)
 	t.common.collect.want_cost = true;
 	rc = parse(&t, argc, argv);
 	if (!rc)
-		rc = run(&t);
+		rc = stages_run(&stages, &t, &t.session, &t.common.collect);
 	cgroup_names_free(t.ui.cgroups);
 	ui_free(&t.ui);
 	top_offcpu_free(&t);

@@ -43,6 +43,9 @@ struct top {
 	struct grid grid;
 	uint64_t slice_ns, refresh_ns; /* when the next ones are due */
 	uint64_t refreshed;
+	bool page_due;	       /* batch: after the next poll */
+	bool changed, repaint; /* live: what to draw before the next poll */
+	bool done;	       /* the user ended the run, and has the last page */
 };
 
 /* Writes the shown stacks to new files in the current directory, and shows their names. */
