@@ -9,7 +9,7 @@
 
 #include "codewalk/code_op.h"
 #include "readers/row_stream.h"
-#include "symtab/elf_symtab_internal.h"
+#include "symtab/symtab_builder.h"
 
 #define WINDOW	    4096
 #define INSTRUCTION 16	       /* bytes, at most */

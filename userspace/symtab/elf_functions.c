@@ -13,7 +13,7 @@
 #include "border/sfbpf_shared.h"
 #include "readers/code_rows.h"
 #include "readers/row_stream.h"
-#include "symtab/elf_symtab_internal.h"
+#include "symtab/symtab_builder.h"
 
 #define TABLES_MAX (64u << 20) /* bytes of unwind tables to read */
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "symtab/elf_symtab_internal.h"
+#include "symtab/symtab_builder.h"
 
 #define PLT_MAX_BYTES  (16u << 20)
 #define PLT_MAX_RELOCS (1u << 20)

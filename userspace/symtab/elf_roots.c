@@ -10,7 +10,7 @@
 
 #include "elf/go_table.h"
 #include "elf/known_code.h"
-#include "symtab/elf_symtab_internal.h"
+#include "symtab/symtab_builder.h"
 
 /* Enough for _start of glibc and musl up to its call, on all architectures */
 #define START_SIZE 48

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/radix.h"
-#include "symtab/elf_symtab_internal.h"
+#include "symtab/symtab_builder.h"
 
 /* ---- Where code is ---- */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "symtab/elf_symtab_internal.h"
+#include "symtab/symtab_builder.h"
 
 #define RUST_HASH 20 /* bytes of 17h0123456789abcdefE, the end of legacy Rust's names */
 

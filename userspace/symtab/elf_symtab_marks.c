@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "symtab/elf_symtab_internal.h"
+#include "symtab/symtab_builder.h"
 
 static int compare_u32(const void *a, const void *b)
 {

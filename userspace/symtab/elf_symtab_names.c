@@ -6,7 +6,7 @@
 
 #include "base/radix.h"
 #include "base/vec.h"
-#include "symtab/elf_symtab_internal.h"
+#include "symtab/symtab_builder.h"
 
 #define WINDOW	   65536
 /* Average bytes of a name: with more symbols the names cannot fit, so they are not read */

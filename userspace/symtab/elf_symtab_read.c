@@ -8,7 +8,7 @@
 
 #include "base/vec.h"
 #include "border/sfbpf_shared.h"
-#include "symtab/elf_symtab_internal.h"
+#include "symtab/symtab_builder.h"
 
 #define CHUNK_SYMS 4096
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "elf/go_table.h"
-#include "symtab/elf_symtab_internal.h"
+#include "symtab/symtab_builder.h"
 
 static int add_functions(struct builder *b, const struct go_table *t)
 {

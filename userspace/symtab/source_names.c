@@ -11,7 +11,7 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
-#include "symtab/elf_symtab_internal.h"
+#include "symtab/symtab_builder.h"
 
 #define SOURCES_MAX 65536
 

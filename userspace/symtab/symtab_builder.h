@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by the files that build a symbol table; see elf_symtab.h for the rules. */
-#ifndef SFBPF_SYMTAB_ELF_SYMTAB_INTERNAL_H
-#define SFBPF_SYMTAB_ELF_SYMTAB_INTERNAL_H
+/* A symbol table while it is built from the symbols of a file; see elf_symtab.h for the rules. */
+#ifndef SFBPF_SYMTAB_SYMTAB_BUILDER_H
+#define SFBPF_SYMTAB_SYMTAB_BUILDER_H
 
 #include <elf.h>
 
