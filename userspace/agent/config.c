@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "agent/config.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <ini.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/config_internal.h"
+#include "agent/config_pairs.h"
+#include "agent/config_value.h"
 #include "base/num.h"
-#include "base/text.h"
-#include "base/vec.h"
 
 enum type { T_STRING, T_TIME, T_SIZE, T_NUMBER, T_PERCENT, T_SWITCH, T_CHOICE, T_PAIRS };
 
@@ -67,7 +64,6 @@ static const char *const log_formats[] = { "logfmt", "json", NULL };
 #define PERCENT(s, n, field, h)		    KEY(T_PERCENT, s, n, "PERCENT", field, 0, 0, NULL, h)
 #define PAIRS(s, n, field, h)		    KEY(T_PAIRS, s, n, "NAME=VALUE", field, 0, 0, NULL, h)
 
-#define MAX_NAME    128
 #define PERCENT_MIN 0.01
 #define PERCENT_MAX 10000.0
 
@@ -200,16 +196,6 @@ const char *agent_protocol_name(enum agent_protocol protocol)
 	return protocol < AGENT_PROTOCOLS ? protocols[protocol] : "?";
 }
 
-int config_fail(struct agent_config_error *err, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(err->text, sizeof(err->text), fmt, args);
-	va_end(args);
-	return -EINVAL;
-}
-
 struct agent_config *agent_config_new(void)
 {
 	struct agent_config *c = calloc(1, sizeof(*c));
@@ -270,79 +256,6 @@ void agent_config_free(struct agent_config *c)
 
 /* ---- One value ---- */
 
-int config_set_string(char **at, const char *value)
-{
-	char *copy = strdup(value);
-
-	if (!copy)
-		return -ENOMEM;
-	free(*at);
-	*at = copy;
-	return 0;
-}
-
-static bool has_control(const char *s)
-{
-	for (; *s; s++)
-		if ((unsigned char)*s < ' ' || *s == 0x7f)
-			return true;
-	return false;
-}
-
-static bool only_has(const char *name, size_t len, const char *punctuation)
-{
-	for (size_t i = 0; i < len; i++)
-		if (!name[i] || (!isalnum((unsigned char)name[i]) && !strchr(punctuation, name[i])))
-			return false;
-	return true;
-}
-
-/* What is wrong with a label, or with a header; NULL: nothing. */
-static const char *pair_error(bool header, const char *name, size_t len, const char *value)
-{
-	char clean[4096];
-
-	if (!len || len > MAX_NAME)
-		return "a name has 1 to 128 characters";
-	if (header ? !only_has(name, len, "!#$%&'*+-.^_`|~")
-		   : !only_has(name, len, "_./-") ||
-			     !(isalpha((unsigned char)*name) || *name == '_'))
-		return header ? "a header's name has letters, digits and !#$%&'*+-.^_`|~"
-			      : "a label's name has letters, digits, '_', '.', '/' and '-', and "
-				"begins with a letter or '_'";
-	if (has_control(value))
-		return "the value has a control character";
-	text_clean(clean, sizeof(clean), value, strlen(value), 0);
-	if (!header && strcmp(clean, value))
-		return "the value is not text in UTF-8 of less than 4096 bytes";
-	return NULL;
-}
-
-static struct agent_pair *find_pair(const struct agent_pairs *p, const char *name, size_t len)
-{
-	for (size_t i = 0; i < p->n; i++)
-		if (strlen(p->list[i].name) == len && !strncmp(p->list[i].name, name, len))
-			return &p->list[i];
-	return NULL;
-}
-
-/* Sets the value of name, replacing an earlier one. */
-static int set_pair(struct agent_pairs *p, const char *name, size_t len, const char *value)
-{
-	struct agent_pair *there = find_pair(p, name, len);
-	char *key;
-
-	if (there)
-		return config_set_string(&there->value, value);
-	key = strndup(name, len);
-	if (!key || vec_reserve(&p->list, &p->cap, p->n + 1, sizeof(*p->list))) {
-		free(key);
-		return -ENOMEM;
-	}
-	p->list[p->n++] = (struct agent_pair){ key, NULL };
-	return config_set_string(&p->list[p->n - 1].value, value);
-}
-
 static int set_switch(bool *at, const char *value)
 {
 	static const char *const yes[] = { "yes", "true", "on", "1", NULL }, *const no[] = {
@@ -400,7 +313,8 @@ static int set(struct agent_config *c, const struct key *k, const char *value)
 
 	switch (k->type) {
 	case T_STRING:
-		return *value && !has_control(value) ? config_set_string(at, value) : -EINVAL;
+		return *value && !config_has_control(value) ? config_set_string(at, value)
+							    : -EINVAL;
 	case T_SWITCH:
 		return set_switch(at, value);
 	case T_CHOICE:
@@ -408,7 +322,7 @@ static int set(struct agent_config *c, const struct key *k, const char *value)
 	case T_PERCENT:
 		return set_percent(at, value);
 	case T_PAIRS:
-		return eq ? set_pair(at, value, (size_t)(eq - value), eq + 1) : -EINVAL;
+		return eq ? config_set_pair(at, value, (size_t)(eq - value), eq + 1) : -EINVAL;
 	default:
 		return set_number(k, at, value);
 	}
@@ -480,7 +394,8 @@ int agent_config_set(struct agent_config *c, size_t key, const char *value,
 {
 	const struct key *k = &keys[key];
 	const char *eq = k->type == T_PAIRS && value ? strchr(value, '=') : NULL,
-		   *why = eq ? pair_error(is_header(k), value, (size_t)(eq - value), eq + 1) : NULL;
+		   *why = eq ? config_pair_error(is_header(k), value, (size_t)(eq - value), eq + 1)
+			     : NULL;
 	int rc;
 
 	if (why)
@@ -514,13 +429,13 @@ static const char twice[] = "given twice (a line that begins with a space repeat
 static const char *take_pair(struct agent_pairs *p, bool header, const char *name,
 			     const char *value)
 {
-	const char *why = pair_error(header, name, strlen(name), value);
+	const char *why = config_pair_error(header, name, strlen(name), value);
 
 	if (why)
 		return why;
-	if (find_pair(p, name, strlen(name)))
+	if (config_find_pair(p, name, strlen(name)))
 		return twice;
-	return set_pair(p, name, strlen(name), value) ? "out of memory" : NULL;
+	return config_set_pair(p, name, strlen(name), value) ? "out of memory" : NULL;
 }
 
 /* inih's handler: 1 is success. */
@@ -567,47 +482,6 @@ int agent_config_file(struct agent_config *c, const char *path, struct agent_con
 	if (line > 0)
 		return config_fail(err, "%s:%d: %s", path, line,
 				   *r.text ? r.text : "neither 'key = value' nor '[section]'");
-	return 0;
-}
-
-/* ---- The environment: the variables that OpenTelemetry exporters read ---- */
-
-static int hex(char ch)
-{
-	return ch >= '0' && ch <= '9'		      ? ch - '0'
-	       : (ch | 32) >= 'a' && (ch | 32) <= 'f' ? (ch | 32) - 'a' + 10
-						      : -1;
-}
-
-/*
- * Parses "a=1,b=x%20y": the W3C baggage format of OTEL_EXPORTER_OTLP_HEADERS and
- * OTEL_RESOURCE_ATTRIBUTES.
- */
-int config_pairs_from(struct agent_pairs *p, bool headers, const char *list)
-{
-	char item[4096];
-
-	while (*list) {
-		size_t len = strcspn(list, ","), n = 0;
-		const char *s = list + strspn(list, " \t"), *end = list + len;
-		char *eq;
-
-		while (s < end && n < sizeof(item) - 1) {
-			bool escape = *s == '%' && end - s > 2 && hex(s[1]) >= 0 && hex(s[2]) >= 0;
-
-			item[n++] = escape ? (char)(hex(s[1]) << 4 | hex(s[2])) : *s;
-			s += escape ? 3 : 1;
-		}
-		while (n && item[n - 1] == ' ')
-			n--;
-		item[n] = 0;
-		eq = strchr(item, '=');
-		if (n && (!eq || pair_error(headers, item, (size_t)(eq - item), eq + 1)))
-			return -EINVAL;
-		if (n && set_pair(p, item, (size_t)(eq - item), eq + 1))
-			return -ENOMEM;
-		list = end + (*end == ',');
-	}
 	return 0;
 }
 

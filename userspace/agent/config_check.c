@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a configuration as a whole must be: values that exist and do not contradict each other. */
-#include "agent/config_internal.h"
-
 #include <curl/curl.h>
 #include <errno.h>
 #include <pwd.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/config_kubelet.h"
+#include "agent/config_value.h"
 #include "agent/listen.h"
 #include "agent/receiver.h"
 

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/config_internal.h"
+#include "agent/config_pairs.h"
+#include "agent/config_value.h"
 #include "base/num.h"
 
 /*

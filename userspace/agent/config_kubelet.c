@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The section [kubernetes]: what it must be, and a copy of it for the thread that uses it. */
+#include "agent/config_kubelet.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/config_internal.h"
+#include "agent/config_value.h"
 #include "agent/pods.h"
 #include "base/vec.h"
 

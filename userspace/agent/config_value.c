@@ -1,11 +1,42 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Checks of single values of the configuration. */
+#include "agent/config_value.h"
+
 #include <curl/curl.h>
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/config_internal.h"
+int config_fail(struct agent_config_error *err, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(err->text, sizeof(err->text), fmt, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+int config_set_string(char **at, const char *value)
+{
+	char *copy = strdup(value);
+
+	if (!copy)
+		return -ENOMEM;
+	free(*at);
+	*at = copy;
+	return 0;
+}
+
+bool config_has_control(const char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s < ' ' || *s == 0x7f)
+			return true;
+	return false;
+}
 
 int config_check_url(const char *key, const char *url, struct agent_config_error *err)
 {
