@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "tui/screen.h"
-#include "tui/ui_internal.h"
 #include "tui/view.h"
 
 #define LABEL_WIDTH 24

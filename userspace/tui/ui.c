@@ -9,7 +9,6 @@
 #include "prof/process_users.h"
 #include "tui/layout.h"
 #include "tui/rows.h"
-#include "tui/ui_internal.h"
 #include "tui/view.h"
 
 #define OPEN_SHARE 5.0 /* percent: tree rows from this share on start opened */

@@ -209,4 +209,13 @@ static inline double ui_share(uint64_t part, uint64_t sum)
 	return sum ? 100.0 * (double)part / (double)sum : 0;
 }
 
+/* ---- Changes of the state: what keys and the mouse lead to ---- */
+
+/* Rebuilds the census and the rows, also if the view stays the same. */
+void ui_set_view(struct ui *ui, enum view view);
+/* Rebuilds only the rows: after a change of the filter, the order or the opened rows. */
+void ui_rearrange(struct ui *ui);
+void ui_open_row(struct ui *ui, enum action act);
+void ui_move_to(struct ui *ui, size_t row);
+
 #endif

@@ -7,7 +7,8 @@
 #include "tui/rows.h"
 #include "tui/screen.h"
 #include "tui/setup.h"
-#include "tui/ui_internal.h"
+#include "tui/ui_prompt.h"
+#include "tui/ui_zoom.h"
 #include "tui/view.h"
 
 /* ---- Moving ---- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prompts on the bottom line: the filter, the search, the CPU, the user, the delay, the signal. */
+#include "tui/ui_prompt.h"
+
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,7 +11,6 @@
 #include "base/text.h"
 #include "prof/process_users.h"
 #include "tui/rows.h"
-#include "tui/ui_internal.h"
 #include "tui/view.h"
 
 unsigned int ui_ask(struct ui *ui, enum ui_prompt prompt)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Zooming into a row and back. */
+#include "tui/ui_zoom.h"
+
 #include <string.h>
 
-#include "tui/ui_internal.h"
 #include "tui/view.h"
 #include "tui/zoom.h"
 
