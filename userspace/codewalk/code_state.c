@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <string.h>
+#include "codewalk/code_state.h"
 
-#include "codewalk/code_state_internal.h"
+#include <string.h>
 
 #define UNKNOWN ((struct code_val){ 0 })
 
@@ -80,7 +80,7 @@ void code_state_entry(struct code_state *s, const struct code_arch *arch)
 	s->reg[arch->sp] = on_stack(0, -arch->ra_bytes);
 	s->cmp_reg = s->bound_place.base = CODE_NO_REG;
 	if (arch->ra == CODE_NO_REG)
-		slot_set(s, 0, -arch->ra_bytes, orig(RETURN_ADDRESS));
+		slot_set(s, 0, -arch->ra_bytes, orig(VAL_RETURN_ADDRESS));
 }
 
 /* Forgets all that is relative to sym, which is about to name another value. */
@@ -214,7 +214,7 @@ static struct code_val val_load(const struct code_state *s, const struct code_op
 	int64_t off;
 
 	if (op->size == 8 && stack_place(s, op, &sym, &off))
-		found = slot_at(s, sym, off + more);
+		found = code_state_slot(s, sym, off + more);
 	if (found)
 		return *found;
 	if (op->base != CODE_NO_REG && is_place(&s->bound_place, op) && op->size == s->bound_size)
@@ -275,7 +275,8 @@ static bool store(struct code_state *s, const struct code_arch *arch, const stru
 	if (!stack_place(s, op, &sym, &off))
 		return true;
 	if (!sym && off < 0 && off + size > -arch->ra_bytes &&
-	    (op->kind != OP_STORE || size != 8 || off != -8 || !is_orig(&v, RETURN_ADDRESS)))
+	    (op->kind != OP_STORE || size != 8 || off != -8 ||
+	     !val_is_orig(&v, VAL_RETURN_ADDRESS)))
 		return false;
 	slots_kill(s, sym, off, size);
 	if (op->kind == OP_STORE && op->size == 8) {
@@ -335,7 +336,8 @@ static void call(struct code_state *s, const struct code_arch *arch, const struc
 static bool leave(struct code_state *s, const struct code_arch *arch)
 {
 	struct code_val fp = s->reg[arch->fp];
-	const struct code_val *saved = fp.kind == VAL_STACK ? slot_at(s, fp.sym, fp.off) : NULL;
+	const struct code_val *saved = fp.kind == VAL_STACK ? code_state_slot(s, fp.sym, fp.off)
+							    : NULL;
 
 	if (fp.kind != VAL_STACK)
 		return false;
@@ -398,11 +400,11 @@ static void drop_released(struct code_state *s, const struct code_arch *arch)
 {
 	const struct code_val *sp = &s->reg[arch->sp];
 
-	for (uint32_t i = 0; from_cfa(sp) && i < s->nslots;) {
+	for (uint32_t i = 0; val_from_cfa(sp) && i < s->nslots;) {
 		const struct code_slot *slot = &s->slot[i];
 
 		if (!slot->sym && slot->off < sp->off && slot->val.kind == VAL_ORIG &&
-		    is_orig(&s->reg[slot->val.off], (uint8_t)slot->val.off))
+		    val_is_orig(&s->reg[slot->val.off], (uint8_t)slot->val.off))
 			slot_drop(s, i);
 		else
 			i++;
@@ -534,7 +536,7 @@ enum code_merge code_state_merge(struct code_state *into, const struct code_stat
 			ret = ret == MERGE_SAME ? MERGE_CHANGED : ret;
 		}
 	for (uint32_t i = 0; i < into->nslots;) {
-		v = slot_at(from, into->slot[i].sym, into->slot[i].off);
+		v = code_state_slot(from, into->slot[i].sym, into->slot[i].off);
 		if (v && same(v, &into->slot[i].val)) {
 			i++;
 			continue;
@@ -558,17 +560,17 @@ static bool sp_is(const struct code_state *s, const struct code_arch *arch, int6
 bool code_state_may_return(const struct code_state *s, const struct code_arch *arch)
 {
 	return sp_is(s, arch, -arch->ra_bytes) &&
-	       (arch->ra == CODE_NO_REG || is_orig(&s->reg[arch->ra], arch->ra));
+	       (arch->ra == CODE_NO_REG || val_is_orig(&s->reg[arch->ra], arch->ra));
 }
 
 bool code_state_is_entry(const struct code_state *s, const struct code_arch *arch)
 {
-	return code_state_may_return(s, arch) && is_orig(&s->reg[arch->fp], arch->fp);
+	return code_state_may_return(s, arch) && val_is_orig(&s->reg[arch->fp], arch->fp);
 }
 
 bool code_state_unpop_ra(struct code_state *s, const struct code_arch *arch, uint8_t reg)
 {
-	if (!sp_is(s, arch, 0) || !is_orig(&s->reg[reg], RETURN_ADDRESS))
+	if (!sp_is(s, arch, 0) || !val_is_orig(&s->reg[reg], VAL_RETURN_ADDRESS))
 		return false;
 	s->reg[arch->sp] = on_stack(0, -arch->ra_bytes);
 	return true;
@@ -585,7 +587,7 @@ bool code_state_syscall_is(const struct code_state *s, const struct code_arch *a
 bool code_state_restored(const struct code_state *s, const struct code_arch *arch)
 {
 	for (uint8_t i = 0; i < arch->nregs; i++)
-		if (arch->callee_saved >> i & 1 && !is_orig(&s->reg[i], i))
+		if (arch->callee_saved >> i & 1 && !val_is_orig(&s->reg[i], i))
 			return false;
 	return true;
 }
@@ -595,8 +597,9 @@ bool code_state_saves(const struct code_state *s, const struct code_arch *arch)
 	for (uint32_t i = 0; i < s->nslots; i++) {
 		const struct code_slot *slot = &s->slot[i];
 
-		if (slot->sym || slot->val.kind != VAL_ORIG || slot->val.off == RETURN_ADDRESS ||
-		    is_orig(&s->reg[slot->val.off], (uint8_t)slot->val.off))
+		if (slot->sym || slot->val.kind != VAL_ORIG ||
+		    slot->val.off == VAL_RETURN_ADDRESS ||
+		    val_is_orig(&s->reg[slot->val.off], (uint8_t)slot->val.off))
 			continue;
 		if (arch->ra == CODE_NO_REG ? slot->off == -2 * arch->ra_bytes
 					    : slot->val.off == arch->ra && slot->off < 0)

@@ -130,6 +130,30 @@ bool code_state_restored(const struct code_state *s, const struct code_arch *arc
 bool code_state_saves(const struct code_state *s, const struct code_arch *arch);
 /* Whether the register is known to lie at a constant distance from the CFA. */
 bool code_state_gives_cfa(const struct code_state *s, uint8_t reg);
+#define VAL_RETURN_ADDRESS 16 /* its number on x86-64, which no register has */
+
+/* The register's value at entry. */
+static inline bool val_is_orig(const struct code_val *v, uint8_t reg)
+{
+	return v->kind == VAL_ORIG && v->off == reg;
+}
+
+/* An address at a known distance from the CFA. */
+static inline bool val_from_cfa(const struct code_val *v)
+{
+	return v->kind == VAL_STACK && !v->sym;
+}
+
+/* What is known of the stack at that place; NULL: nothing. */
+static inline const struct code_val *code_state_slot(const struct code_state *s, uint64_t sym,
+						     int64_t off)
+{
+	for (uint32_t i = 0; i < s->nslots; i++)
+		if (s->slot[i].off == off && s->slot[i].sym == sym)
+			return &s->slot[i].val;
+	return NULL;
+}
+
 /*
  * The row without its range. by_fp: the CFA is given by fp as long as that is known. False: there
  * is no expression for the CFA or the return address. That of the caller's fp may be RULE_NONE.

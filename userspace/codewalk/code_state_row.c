@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The row that follows from what is known between two instructions. */
-#include "codewalk/code_state_internal.h"
+#include "codewalk/code_state.h"
 
 static struct rule by_reg(uint8_t reg, int64_t off)
 {
@@ -11,8 +11,8 @@ static struct rule by_reg(uint8_t reg, int64_t off)
 static bool cfa_in_memory(const struct code_state *s, const struct code_arch *arch, struct row *ret)
 {
 	const struct code_val *fp = &s->reg[arch->fp];
-	const struct code_val *link = slot_at(s, fp->sym, fp->off);
-	const bool framed = fp->kind == VAL_STACK && link && is_orig(link, arch->fp);
+	const struct code_val *link = code_state_slot(s, fp->sym, fp->off);
+	const bool framed = fp->kind == VAL_STACK && link && val_is_orig(link, arch->fp);
 	const uint8_t bases[] = { framed ? arch->fp : arch->sp, framed ? arch->sp : arch->fp };
 
 	for (size_t k = 0; k < 2; k++) {
@@ -21,7 +21,7 @@ static bool cfa_in_memory(const struct code_state *s, const struct code_arch *ar
 		for (uint32_t i = 0; i < s->nslots && base->kind == VAL_STACK; i++) {
 			const struct code_slot *slot = &s->slot[i];
 
-			if (slot->sym != base->sym || !from_cfa(&slot->val))
+			if (slot->sym != base->sym || !val_from_cfa(&slot->val))
 				continue;
 			ret->cfa = (struct rule){ .kind = RULE_REG_MEM,
 						  .reg = bases[k],
@@ -41,15 +41,15 @@ static bool cfa_of(const struct code_state *s, const struct code_arch *arch, boo
 		   struct row *ret)
 {
 	const struct code_val *fp = &s->reg[arch->fp], *sp = &s->reg[arch->sp];
-	const bool framed = from_cfa(fp) && arch->ra_bytes && fp->off == -2 * arch->ra_bytes;
+	const bool framed = val_from_cfa(fp) && arch->ra_bytes && fp->off == -2 * arch->ra_bytes;
 
-	if (from_cfa(sp) && !framed && !(by_fp && from_cfa(fp)))
+	if (val_from_cfa(sp) && !framed && !(by_fp && val_from_cfa(fp)))
 		ret->cfa = by_reg(arch->sp, -sp->off);
-	else if (from_cfa(fp))
+	else if (val_from_cfa(fp))
 		ret->cfa = by_reg(arch->fp, -fp->off);
 	else if (!cfa_in_memory(s, arch, ret)) {
 		for (uint8_t i = 0; i < arch->nregs; i++)
-			if (from_cfa(&s->reg[i])) {
+			if (val_from_cfa(&s->reg[i])) {
 				ret->cfa = by_reg(i, -s->reg[i].off);
 				return true;
 			}
@@ -64,21 +64,22 @@ static struct rule saved(const struct code_state *s, const struct code_arch *arc
 	const uint8_t bases[] = { arch->fp, arch->sp };
 
 	for (uint32_t i = 0; i < s->nslots; i++)
-		if (!s->slot[i].sym && is_orig(&s->slot[i].val, reg))
+		if (!s->slot[i].sym && val_is_orig(&s->slot[i].val, reg))
 			return (struct rule){ .kind = RULE_CFA_MEM,
 					      .off = (int32_t)s->slot[i].off };
 	for (size_t k = 0; k < 2; k++)
 		for (uint32_t i = 0; i < s->nslots; i++)
 			if (s->reg[bases[k]].kind == VAL_STACK &&
-			    s->slot[i].sym == s->reg[bases[k]].sym && is_orig(&s->slot[i].val, reg))
+			    s->slot[i].sym == s->reg[bases[k]].sym &&
+			    val_is_orig(&s->slot[i].val, reg))
 				return (struct rule){ .kind = RULE_REG_MEM,
 						      .reg = bases[k],
 						      .off = (int32_t)(s->slot[i].off -
 								       s->reg[bases[k]].off) };
-	if (is_orig(&s->reg[reg], reg))
+	if (val_is_orig(&s->reg[reg], reg))
 		return (struct rule){ .kind = RULE_SAME };
 	for (uint8_t i = 0; i < arch->nregs; i++)
-		if (is_orig(&s->reg[i], reg))
+		if (val_is_orig(&s->reg[i], reg))
 			return by_reg(i, 0);
 	return (struct rule){ .kind = RULE_NONE };
 }
@@ -91,9 +92,10 @@ static struct rule saved_ra(const struct code_state *s, const struct code_arch *
 {
 	for (uint32_t i = 0; i < s->nslots; i++) {
 		const struct code_slot *slot = &s->slot[i];
-		const struct code_val *next = slot_at(s, 0, slot->off + 8);
+		const struct code_val *next = code_state_slot(s, 0, slot->off + 8);
 
-		if (!slot->sym && is_orig(&slot->val, arch->fp) && next && is_orig(next, arch->ra))
+		if (!slot->sym && val_is_orig(&slot->val, arch->fp) && next &&
+		    val_is_orig(next, arch->ra))
 			return (struct rule){ .kind = RULE_CFA_MEM,
 					      .off = (int32_t)(slot->off + 8) };
 	}
@@ -103,9 +105,9 @@ static struct rule saved_ra(const struct code_state *s, const struct code_arch *
 static bool signed_ra(const struct code_state *s, const struct code_arch *arch)
 {
 	for (uint32_t i = 0; i < s->nslots; i++)
-		if (is_orig(&s->slot[i].val, arch->ra))
+		if (val_is_orig(&s->slot[i].val, arch->ra))
 			return s->slot[i].val.n;
-	return is_orig(&s->reg[arch->ra], arch->ra) && s->reg[arch->ra].n;
+	return val_is_orig(&s->reg[arch->ra], arch->ra) && s->reg[arch->ra].n;
 }
 
 /*
@@ -116,17 +118,17 @@ static struct rule return_address(const struct code_state *s, const struct code_
 {
 	const struct code_val *sp = &s->reg[arch->sp];
 
-	if (!from_cfa(sp) || sp->off <= -arch->ra_bytes)
+	if (!val_from_cfa(sp) || sp->off <= -arch->ra_bytes)
 		return (struct rule){ .kind = RULE_CFA_MEM, .off = -arch->ra_bytes };
 	for (uint8_t i = 0; i < arch->nregs; i++)
-		if (is_orig(&s->reg[i], RETURN_ADDRESS))
+		if (val_is_orig(&s->reg[i], VAL_RETURN_ADDRESS))
 			return by_reg(i, 0);
 	return (struct rule){ .kind = RULE_NONE };
 }
 
 bool code_state_gives_cfa(const struct code_state *s, uint8_t reg)
 {
-	return from_cfa(&s->reg[reg]);
+	return val_from_cfa(&s->reg[reg]);
 }
 
 bool code_state_row(const struct code_state *s, const struct code_arch *arch, bool by_fp,
