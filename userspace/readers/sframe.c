@@ -26,7 +26,9 @@
 #include <stdlib.h>
 
 #include "base/vec.h"
-#include "readers/sframe_internal.h"
+#include "readers/sframe_anchor.h"
+#include "readers/sframe_fde.h"
+#include "readers/sframe_table.h"
 
 struct tally { /* counts of one table, for its notes */
 	uint32_t empty, outside, tombstones, unsorted, bad;

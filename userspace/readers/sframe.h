@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Reader of .sframe, versions 1, 2 and 3, of every ABI that GNU binutils defines
- * (libsframe/doc/sframe-spec.texi).
+ * (libsframe/doc/sframe-spec.texi). A section goes through its parts in this order:
+ *
+ *   sframe_table.c	section -> tables: headers, and the bytes between and after tables
+ *   sframe_anchor.c	table -> what the function starts are relative to
+ *   sframe_fde.c	table -> function descriptors, whose layout depends on the version
+ *   sframe_rows.c	function -> rows, which versions 1 to 3 encode alike (except s390x in 2)
+ *   sframe.c		entry points
+ *
+ * Offsets named *_off count bytes from the section's start, unless said otherwise.
  */
 #ifndef SFBPF_READERS_SFRAME_H
 #define SFBPF_READERS_SFRAME_H

@@ -17,11 +17,13 @@
  * towards each other by an entry's size, and most overlap or swap places. (Some disorder is normal:
  * GNU ld 2.40 to 2.43 makes an overlap for -z ibtplt.)
  */
+#include "readers/sframe_anchor.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/u64s.h"
-#include "readers/sframe_internal.h"
+#include "readers/sframe_table.h"
 
 int sframe_exec_init(struct sframe_exec *x, const struct sframe_bounds *bounds)
 {

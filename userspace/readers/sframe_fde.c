@@ -10,7 +10,7 @@
  *
  * rows_at and attr_at count from the start of the FRE sub-section. Any field may be misaligned.
  */
-#include "readers/sframe_internal.h"
+#include "readers/sframe_fde.h"
 
 #define INFO_ROW_TYPE  0x0f
 #define INFO_PCMASK    0x10

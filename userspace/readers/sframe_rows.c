@@ -18,7 +18,8 @@
 #include <errno.h>
 
 #include "base/vec.h"
-#include "readers/sframe_internal.h"
+#include "readers/sframe_fde.h"
+#include "readers/sframe_table.h"
 
 #define INFO_BASE_SP	0x01
 #define INFO_WORDS(i)	((i) >> 1 & 0xf)

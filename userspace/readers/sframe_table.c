@@ -7,14 +7,22 @@
  * another, each at the next multiple of 8. The bytes between or after them may be zeros (padding,
  * space that a merge left over) or the remains of inputs.
  */
+#include "readers/sframe_table.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/vec.h"
-#include "readers/sframe_internal.h"
+#include "readers/sframe_fde.h"
 
-#define SFRAME_MAGIC 0xdee2
+#define SFRAME_MAGIC	   0xdee2
+#define SFRAME_HEADER_SIZE 28 /* size without the auxiliary header; same in all versions */
+/* sh_addralign of every producer; the next table starts at a multiple of it */
+#define SFRAME_ALIGN	   8
+
+/* abi_arch (spec, "SFrame ABI/arch Identifier"). */
+enum { SFRAME_ABI_AARCH64_BE = 1, SFRAME_ABI_AARCH64_LE, SFRAME_ABI_AMD64_LE, SFRAME_ABI_S390X_BE };
 
 struct header {
 	bool be;
