@@ -159,7 +159,39 @@ __noinline int probe_hit(u32 slot)
 		s->regs.pc--;
 	return 0;
 }
+
+#define PROBE_CALL_LEN 5 /* bytes of a direct call */
+
+/*
+ * Undoes what the kernel has pushed to emulate the instruction at a breakpoint, while the pc is
+ * still there: a register, or a return address. Only for a walk whose first step failed, and whose
+ * next try checks all return addresses. Global: not in the hot path, and verified once. Always 0.
+ */
+__noinline int probe_pushed(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	bool same;
+	u64 word;
+	u8 insn;
+
+	if (!s || (s->regs.flags & SF_REGS_RA) || !probe_task() ||
+	    copy_user(&insn, sizeof(insn), s->regs.pc) || insn != PROBE_INT3 ||
+	    copy_user(&word, sizeof(word), s->regs.sp))
+		return 0;
+	same = word == s->regs.pc + PROBE_CALL_LEN;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < STEP_KEPT_REGS; i++)
+		same |= word == s->regs.r[INDEX(i, STEP_KEPT_REGS)];
+	if (same)
+		s->regs.sp += 8;
+	return 0;
+}
 #else
+static __always_inline int probe_pushed(u32 slot)
+{
+	return 0;
+}
+
 static __always_inline int probe_hit(u32 slot)
 {
 	return 0;

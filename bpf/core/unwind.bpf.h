@@ -241,6 +241,7 @@ static __always_inline void walk_begin(struct sf_scratch *s)
 __noinline int walk_again(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
+	bool at_once;
 	u32 stop;
 
 	if (!s)
@@ -252,10 +253,14 @@ __noinline int walk_again(u32 slot)
 	    (stop != SF_STOP_NO_MODULE && stop != SF_STOP_ZERO_RA && stop != SF_STOP_READ_FAULT &&
 	     stop != SF_STOP_BAD_CFA))
 		return 0;
+	/* The first return address, which the step or the search for its mapping has refused. */
+	at_once = s->n <= 2 && !follows_call(s->regs.pc);
 	s->checked = SF_REGS_GUESS;
 	s->regs.pc = s->begin_pc;
 	regs_finish(&s->regs, s->begin_flags & SF_REGS_RA);
 	walk_begin(s);
+	if (at_once)
+		probe_pushed(slot);
 	return 1;
 }
 
