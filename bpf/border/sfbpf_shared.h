@@ -407,10 +407,11 @@ enum sf_module_state {
 	SF_MOD_REFUSED,	 /* BPF only: its user meets too many new files */
 };
 
-#define SF_MODULE_TRACKS_BX 1 /* packed rows preserve rbx; else it is unknown after them */
-#define SF_MODULE_LANG	    2 /* a language's runtime: struct sf_lang is before the directory */
-#define SF_MODULE_MORE_ROWS 4 /* user space will make more rows after an SF_STOP_NO_ROW */
-#define SF_MODULE_STARTS    8 /* greenlet's library, whose code is the first of stacks */
+#define SF_MODULE_TRACKS_BX 1  /* packed rows preserve rbx; else it is unknown after them */
+#define SF_MODULE_LANG	    2  /* a language's runtime: struct sf_lang is before the directory */
+#define SF_MODULE_MORE_ROWS 4  /* user space will make more rows after an SF_STOP_NO_ROW */
+#define SF_MODULE_STARTS    8  /* greenlet's library, whose code is the first of stacks */
+#define SF_MODULE_MAKES	    16 /* libcoro, which makes stacks: stack_made() */
 
 struct sf_module {
 	sf_u32 state; /* enum sf_module_state; written last when the rest changes */

@@ -91,9 +91,30 @@ static __always_inline bool calls_between(u64 at, u64 top)
 }
 
 /*
+ * Whether a library that makes stacks has made this one, and the last frame is the first one of it:
+ * a row of the library says where the return address is, and no call has pushed what is there.
+ */
+static __always_inline bool stack_made(struct sf_scratch *s)
+{
+	u32 last = s->n - 1;
+	struct sf_module *m;
+	u64 word;
+
+	if (!s->checked || (s->regs.flags & (SF_REGS_BY_FP | SF_REGS_GUESS)) || last >= SF_MAX_USER)
+		return false;
+	word = *frame_at(s, last);
+	m = SF_FRAME_KIND(word) == SF_FRAME_ROW ? module_at(SF_FRAME_MODULE(word)) : NULL;
+	if (!m || !(m->flags & SF_MODULE_MAKES))
+		return false;
+	return !s->regs.pc ||
+	       (!copy_user(&word, sizeof(word), s->regs.pc - SF_CALL_BYTES) && !after_call(word));
+}
+
+/*
  * Checks a return address or a frame pointer of 0 (SF_STOP_ZERO_RA). It ends the stack if sp is
  * where the kernel put it at the process's entry, or at the end of the mapping of another stack. A
- * frame pointer of 0 does not, if a function without one has called this one.
+ * frame pointer of 0 does not, if a function without one has called this one. A stack that a
+ * library has made may lie anywhere.
  */
 __noinline int zero_check(u32 slot)
 {
@@ -111,6 +132,8 @@ __noinline int zero_check(u32 slot)
 	/* sp is right above the slot of a return address, which lies at argc or below. */
 	if (top + 8 - sp <= TOP_SLACK + 8 &&
 	    !((s->regs.flags & SF_REGS_BY_FP) && calls_between(sp, top)))
+		return SF_STOP_COMPLETE;
+	if (stack_made(s))
 		return SF_STOP_COMPLETE;
 	return (s->regs.flags & SF_REGS_BY_FP) && s->cause ? s->cause : SF_STOP_ZERO_RA;
 }

@@ -84,6 +84,16 @@ def check_lines(perl):
     perl.check_callers("branches", texts, "sub spin {", 11, "statements")
 
 
+def check_coro(perl):
+    """Coro's stacks are at their end where libcoro began them."""
+    if subprocess.run(perl.command("-MCoro", "-e", "1"), capture_output=True).returncode:
+        raise h.Skip("%s has no Coro" % perl.name)
+    stacks, chain, stats = perl.record_case("coro")
+    first = [s for s in stacks if not h.user_frames(s)[0].startswith("[State.so+")]
+    perl.check("coro", perl.judge(stacks, chain, root=0) + perl.account(stats) +
+               language.too_many(first, stacks, 0.02, what="begin elsewhere"))
+
+
 def check_native(perl):
     """--native shows the loops, each outside of its frames; without it none is left."""
     hidden = perl.record_case("sortsub", seconds=1)[0]
@@ -148,5 +158,5 @@ def check_hostile(name):
             language.too_dear(others, "different"))
 
 
-language.run_checks(perls, [check_chains, check_hot, check_lines, check_native, check_short,
-                            check_offcpu], [check_hostile])
+language.run_checks(perls, [check_chains, check_hot, check_lines, check_coro, check_native,
+                            check_short, check_offcpu], [check_hostile])

@@ -106,6 +106,7 @@ plain() {
 		c down down.c -pthread
 		c stg stg.c
 		c made-stack made_stack.c
+		c made-known made_stack.c -DKNOWN -rdynamic
 		c libjit_far.so jit_far.S -shared
 		c jit_again jit_again.c
 		if can -static-pie; then
@@ -133,6 +134,7 @@ plain() {
 		skip down "its code is x86-64's"
 		skip stg "its code is x86-64's"
 		skip made-stack "its code is x86-64's"
+		skip made-known "its code is x86-64's"
 		skip jit_again "its code is x86-64's"
 		skip jit-near "its code is x86-64's"
 		skip jit "its code is x86-64's"

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "elf/elf_digest.h"
+#include "elf/elf_dynsym.h"
 #include "languages/lang.h"
 #include "readers/code_rows.h"
 #include "readers/code_starts.h"
@@ -152,6 +153,16 @@ static bool longest_gap(void *ctx, uint64_t *ret_start, uint64_t *ret_end)
 	return true;
 }
 
+/* Whether the file has libcoro, or a copy of it. */
+static bool makes_stacks(const struct elf_image *img)
+{
+	struct elf_dynsym_value sym;
+	struct elf_dynsym syms;
+
+	return elf_dynsym_open(&syms, img) && elf_dynsym_find(&syms, "coro_create", &sym) &&
+	       elf_dynsym_find(&syms, "coro_transfer", &sym);
+}
+
 static void describe_runtime(struct unwind_file *file, struct pack_result *packed)
 {
 	const struct lang_functions functions = { function_at, longest_gap, &file->eh.fns };
@@ -161,6 +172,8 @@ static void describe_runtime(struct unwind_file *file, struct pack_result *packe
 		packed->tables.flags |= SF_MODULE_LANG;
 	else if (lang_starts_stacks(&file->img))
 		packed->tables.flags |= SF_MODULE_STARTS;
+	if (makes_stacks(&file->img))
+		packed->tables.flags |= SF_MODULE_MAKES;
 }
 
 /* The address at which an executable segment has that byte of the file. */

@@ -191,6 +191,13 @@ my %cases = (
 			. 'sub page { enter("main::page", "page.pm"); recurse(2) } 1' or die $@;
 	},
 	branches => sub { branches(3) },
+	# On a stack that a library made. Its mapping grows by what lies above.
+	coro => sub {
+		require Coro;
+		@chain = ();
+		enter("Coro::_coro_run", "Coro.pm");
+		&Coro::async(sub { enter("main::__ANON__"); recurse(2) })->join;
+	},
 	require => sub { require Included; },
 	regex => sub { "aab" =~ /a+(?{ recurse(2) })b/; },
 	subst => sub { (my $x = "aab") =~ s/a/compare()/e; },
