@@ -131,6 +131,46 @@ int main(void)
 """
 
 
+# remap TURNS OFFSET FIRST SECOND: runs the function at OFFSET of FIRST.0, FIRST.1, ... for a
+# moment, each in a mapping that SECOND takes the place of right after it.
+REMAP = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+typedef void function(unsigned long);
+static volatile unsigned long n;
+static char *map(const char *path, char *at)
+{
+	int fd = open(path, O_RDONLY);
+
+	at = mmap(at, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE | (at ? MAP_FIXED : 0), fd, 0);
+	if (fd < 0 || at == MAP_FAILED)
+		exit(1);
+	close(fd);
+	return at;
+}
+__attribute__((noipa)) void turn_first(function *f) { f(100000); n++; }
+__attribute__((noipa)) void turn_second(function *f) { f(1500000); n++; }
+int main(int c, char **v)
+{
+	unsigned long offset = strtoul(v[2], NULL, 16);
+	char path[4096], *at = NULL;
+
+	for (int i = 0; i < atoi(v[1]); i++) {
+		snprintf(path, sizeof(path), "%s.%d", v[3], i);
+		at = map(path, at);
+		turn_first((function *)(at + offset));
+		map(v[4], at);
+		turn_second((function *)(at + offset));
+	}
+	return 0;
+}
+"""
+FUNCTION = "void NAME(unsigned long n) { for (volatile unsigned long i = 0; i < n; i++) ; }"
+
+
 # Thirty functions, one after the other, in memory that is used again: fn_001 to fn_030. Each has
 # its turn by the time on a CPU: on a busy machine, each gets its samples, too.
 AGAIN = {
@@ -362,6 +402,39 @@ def shares(stacks, least):
     if h.total(strange) > 0.1 * h.total(stacks):
         errors.append("neither: %s" % h.worst(strange))
     return errors
+
+
+def check_changes_remapped(name):
+    """A mapping is replaced by one of another file between the sample and the look at the file: the
+    file has no names, a reason says so, and nothing of the other file is shown.
+    """
+    turns = 100
+    options = ("-fno-omit-frame-pointer", "-shared", "-nostdlib", "-Wl,-z,noseparate-code")
+    first, second = (compiled(f, *options, text=FUNCTION) for f in ("fnaaa", "fnbbb"))
+    program = compiled("remap", "-fno-omit-frame-pointer", text=REMAP)
+    symbols = subprocess.run(["nm", first], capture_output=True, text=True, check=True).stdout
+    for i in range(turns):
+        shutil.copyfile(first, "%s.%d" % (first, i))
+    out = h.tmpfile("remapped.json")
+    subprocess.run([h.SFBPF, "record", "-q", "-U", "-F", "4999", "-o", out, "--", program,
+                    str(turns), re.search(r"^([0-9a-f]+) T fnaaa", symbols, re.M)[1], first,
+                    second], timeout=90, check=True)
+    found = Counter()
+    for stacks in by_process(out, os.path.basename(program)[:15]).values():
+        for (stop, text), count in stacks.items():
+            turn, _, leaf = text.partition(";turn_")[2].partition(";")
+            if leaf:
+                found[turn, leaf, stop == "complete"] += count
+    seen, errors = Counter(), []
+    for (turn, leaf, whole), count in found.items():
+        mine, other = ("fnaaa", "fnbbb") if turn == "first" else ("fnbbb", "fnaaa")
+        seen[turn, "named" if leaf == mine else "nameless"] += count
+        if other in leaf or (whole and leaf != mine):
+            errors.append("%d samples: turn_%s;%s, %s" % (
+                count, turn, leaf, "complete" if whole else "incomplete"))
+    if not seen["first", "nameless"] or seen["second", "named"] < 10 * turns ** 0.5:
+        errors.append("no file was replaced in time: %s" % found)
+    h.check(name, errors)
 
 
 def check_changes_fuse(name):
@@ -655,6 +728,6 @@ def check_changes_jit(name):
 
 
 h.run_checks([check_changes_written, check_changes_deleted, check_changes_mapped,
-              check_changes_fuse, check_changes_subvolumes, check_changes_bpf, check_changes_code,
-              check_changes_jit, check_changes_left_over, check_changes_dump,
-              check_changes_requests])
+              check_changes_remapped, check_changes_fuse, check_changes_subvolumes,
+              check_changes_bpf, check_changes_code, check_changes_jit, check_changes_left_over,
+              check_changes_dump, check_changes_requests])

@@ -258,7 +258,8 @@ bool loader_handle_openers(struct loader *l)
 		struct module *m = loader_wanted(l, &need);
 
 		any = true;
-		if (m && !event && !m->path && a.path[0])
+		/* If another file was in the mapping, the path is that file's. */
+		if (m && !event && a.err != -ESTALE && !m->path && a.path[0])
 			set_path(m, a.path);
 		if (event == -ETIMEDOUT)
 			l->workers.failed++;
