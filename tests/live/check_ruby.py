@@ -103,6 +103,23 @@ def check_parse(ruby):
     ruby.check("parse", ruby.account(stats, 0) + language.too_many(bad, mine, 0.03))
 
 
+def check_deep(ruby):
+    """Stacks with more frames than can be recorded say so, and have Ruby's frames."""
+    calls = {"methods": "def deep(n) n == 0 ? work : 1 + deep(n - 1); end",
+             "blocks": "def deep(n) n == 0 ? work : [n].each { |m| deep(m - 1) }; end"}
+    for what, deep in calls.items():
+        script = deep + ("\ndef work; (i = 0; i += 1 while i < 20000) while true; end\n"
+                         "puts(1); $stdout.flush; deep(2500)")
+        p = h.start(ruby.command("-e", script), stdout=subprocess.PIPE)
+        p.stdout.readline()
+        stacks, stats = language.record([p], ["-F", "499"], 1)
+        bad = [s for s in stacks if h.reason(s) != "depth" or "work (-e)" not in s.frames[-2:]]
+        why = stats["languages"]["ruby"]["incomplete"]
+        others = {reason: n for reason, n in why.items() if reason != "depth"}
+        ruby.check("deep-" + what, language.too_many(bad, stacks, 0.1) +
+                   (["reasons: %s" % why] if 20 * sum(others.values()) > why["depth"] else []))
+
+
 def check_lines(ruby):
     """Each caller's line, that of a method's caller in C among them."""
     found, stats = ruby.record(["blocks", "each", "missing", "rescue", "long"], ["--lines"])
@@ -166,5 +183,5 @@ def check_offcpu(ruby):
         check_blocked(ruby, "blocked", "offcpu-blocked")
 
 
-language.run_checks(rubies, [check_chains, check_parse, check_lines, check_native, check_reused,
-                             check_short, check_offcpu], [check_yjit])
+language.run_checks(rubies, [check_chains, check_parse, check_deep, check_lines, check_native,
+                             check_reused, check_short, check_offcpu], [check_yjit])
