@@ -99,7 +99,7 @@ __noinline int bridge_retry(u32 slot)
  */
 static __always_inline bool bridge_is_code(u32 slot, u64 addr)
 {
-	u64 vma = vma_walk(slot, addr);
+	u64 vma = vma_near(slot, addr);
 
 	return vma && (KLOAD(vma, struct vm_area_struct, vm_flags) & VM_EXEC);
 }
@@ -337,7 +337,7 @@ __noinline u64 bridge_next(u32 slot)
 		return 0;
 	if (s->bridge.to)
 		return s->bridge.to;
-	vma = vma_walk(slot, s->bridge.sp);
+	vma = vma_near(slot, s->bridge.sp);
 	s->bridge.stack = vma ? KLOAD(vma, struct vm_area_struct, vm_start) : 0;
 	s->bridge.stack_len = vma ? KLOAD(vma, struct vm_area_struct, vm_end) - s->bridge.stack : 0;
 	s->bridge.ra = 0;
@@ -353,7 +353,7 @@ __noinline u64 bridge_next(u32 slot)
 /* Where the thread's own stack is: its top, and the mapping's start in *ret_start. 0: not there. */
 static __always_inline u64 own_stack(u32 slot, u64 top, u64 *ret_start)
 {
-	u64 vma = top ? vma_walk(slot, top) : 0;
+	u64 vma = top ? vma_near(slot, top) : 0;
 
 	*ret_start = vma ? KLOAD(vma, struct vm_area_struct, vm_start) : 0;
 	return vma ? top : 0;

@@ -31,7 +31,7 @@ static __always_inline bool is_memory(u64 inode)
  */
 static __always_inline u64 copied_from(struct sf_scratch *s, u32 slot, u64 start, u64 end)
 {
-	u64 before = vma_walk(slot, start - 1), after = vma_walk(slot, end), exe, data;
+	u64 before = vma_near(slot, start - 1), after = vma_near(slot, end), exe, data;
 	u64 first = before ? vma_inode(before) : 0, last = after ? vma_inode(after) : 0;
 
 	if (first && first == last)
@@ -45,7 +45,7 @@ static __always_inline u64 copied_from(struct sf_scratch *s, u32 slot, u64 start
 		return before;
 	if (exe && last == exe)
 		return after;
-	data = vma_walk(slot, KLOAD(s->mm, struct mm_struct, start_data));
+	data = vma_near(slot, KLOAD(s->mm, struct mm_struct, start_data));
 	return data && exe && vma_inode(data) == exe ? data : 0;
 }
 

@@ -47,7 +47,7 @@ __noinline u64 copied_near(u32 slot)
 		return 0;
 	v = vma_at(s, s->vma_last);
 	v->flags = 0;
-	vma = vma_walk(slot, s->regs.pc - (s->regs.flags & SF_REGS_RA));
+	vma = vma_near(slot, s->regs.pc - (s->regs.flags & SF_REGS_RA));
 	if (!vma || (KLOAD(vma, struct vm_area_struct, vm_flags) & VM_WRITE) ||
 	    !is_memory(vma_inode(vma)))
 		return 0;

@@ -46,7 +46,7 @@ static __always_inline bool ra_needs_no_call(struct sf_scratch *s, u32 slot)
 static __always_inline bool stack_went_down(struct sf_scratch *s, u32 slot)
 {
 	return (s->regs.flags & SF_REGS_DOWN) &&
-	       vma_walk(slot, s->regs.sp - 8) == vma_walk(slot, s->regs.left);
+	       vma_near(slot, s->regs.sp - 8) == vma_near(slot, s->regs.left);
 }
 #else
 static __always_inline bool stack_went_down(struct sf_scratch *s, u32 slot)
@@ -125,7 +125,7 @@ __noinline int zero_check(u32 slot)
 		return SF_STOP_ZERO_RA;
 	sp = s->regs.sp;
 	top = s->regs.entry_sp;
-	vma = vma_walk(slot, sp - 8);
+	vma = vma_near(slot, sp - 8);
 	if (vma && (KLOAD(vma, struct vm_area_struct, vm_start) > top ||
 		    KLOAD(vma, struct vm_area_struct, vm_end) <= top))
 		top = KLOAD(vma, struct vm_area_struct, vm_end);

@@ -54,8 +54,8 @@ __noinline u64 maple_entry(u32 slot, u64 e, u64 addr)
 	return maple_word(s, node, 1 + pivots + i);
 }
 
-/* The vm_area_struct that holds addr, as a kernel address; 0 if none. Global: verified once. */
-__noinline u64 vma_walk(u32 slot, u64 addr)
+/* The vm_area_struct that holds addr, as a kernel address; 0 if none. */
+static __always_inline u64 vma_walk(u32 slot, u64 addr)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	bool leaf = false;
@@ -78,6 +78,12 @@ __noinline u64 vma_walk(u32 slot, u64 addr)
 	    KLOAD(e, struct vm_area_struct, vm_end) <= addr)
 		return 0;
 	return e;
+}
+
+/* Calls vma_walk for all but vma_find, below which the stack has no room. Global: verified once. */
+__noinline u64 vma_near(u32 slot, u64 addr)
+{
+	return vma_walk(slot, addr);
 }
 
 /* Set by a stat() since 4e40eff0b573 (6.13), so that the next change gets another time */
