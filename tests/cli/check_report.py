@@ -414,23 +414,73 @@ def check_large(name):
 
 
 def check_diff(name):
-    old = write("old.folded", "a;main;same 50\na;main;less 30\na;main;gone 20\n")
+    old = write("old.folded", "a;main;same 500\na;main;less 300\na;main;gone 200\n")
     new = write(
         "new.pb.gz",
-        make_pprof({("a", "main", "same"): 100, ("a", "main", "less"): 20,
-                    ("a", "main", "more"): 80}))
+        make_pprof({("a", "main", "same"): 1000, ("a", "main", "less"): 150,
+                    ("a", "main", "few"): 5, ("a", "main", "more"): 800}))
     errors = []
     out = run("diff", old, new).stdout.decode()
-    if not re.search(r"0\.00 +40\.00 +\+40\.00 .* more\n", out) or not re.search(
-            r"20\.00 +0\.00 +-20\.00 .* gone\n", out):
-        errors.append("table: %s" % out)
-    if not out.endswith("\n100 samples before, 200 after; percentages are of each\n"):
+    rows = [r"^samples\n", r"\n +0 +800 +\+800 +58 +800 +\+800 +more\n",
+            r"\n +200 +0 +-200 +28 +0 +-200 +gone\n", r"\n +0 +5 +\(\+5\) .* few\n",
+            r"\n +0 +0 +- .* 1955 +\+955 +main\n"]
+    errors += ["table: no %s in %s" % (row, out) for row in rows if not re.search(row, out, re.M)]
+    names = re.findall(r"(?m)^ .* (\S+)\n", out)[1:]
+    if names[:6] != ["more", "same", "gone", "less", "main", "few"]:
+        errors.append("order: %s" % names)
+    if "\n1000 samples before, 1955 after; changes in parentheses" not in out:
         errors.append("last line: %s" % out[-100:])
+    if "; 2 functions explain all of it\n" not in out:
+        errors.append("verdict: %s" % out[:300])
+    out = run("diff", "--share", old, new).stdout.decode()
+    if not re.search(r"\n +50\.00 +51\.15 +\(\+1\.15\) .* same\n", out):
+        errors.append("shares: %s" % out)
     lines = run("diff", "--format", "folded", old, new).stdout.decode().splitlines()
     if sorted(lines) != [
-            "a;main;gone 20 0", "a;main;less 30 20", "a;main;more 0 80", "a;main;same 50 100"
+            "a;main;few 0 5", "a;main;gone 200 0", "a;main;less 300 150", "a;main;more 0 800",
+            "a;main;same 500 1000"
     ]:
         errors.append("lines: %s" % lines)
+    report(name, errors)
+
+
+def check_diff_json(name):
+    """The keys, and that the numbers fit together."""
+    def profile(side, **seconds):
+        stacks = [{
+            "comm": "prog", "pid": 1, "count": n, "samples": n, "stop": "complete",
+            "frames": [{"name": f, "module": "", "kind": "user"} for f in ("main", function)]
+        } for function, n in seconds.items()]
+        meta = {"schema": 1, "unit": "samples", "event": "cpu-clock", "hz": 1000, "duration_s": 20}
+        return write(side, json.dumps({"meta": meta, "stacks": stacks}))
+
+    old, new = profile("o.json", a=8000, b=4000, c=20), profile("n.json", a=8010, b=2000, c=25)
+    errors = []
+    numbers = ["before", "after", "change", "low", "high"]
+    for unit, scale, args in (("cpu_s_per_s", 20000, []), ("cpu_s", 1000, ["--per", "run"]),
+                              ("per_unit", 200000, ["--per", "200:200"]),
+                              ("share", 12020, ["--share"])):
+        got = json.loads(run("diff", "--format", "json", *args, old, new).stdout)
+        if got["unit"] != unit or got["schema"] != 1 or got["verdict"] != "faster":
+            errors.append("%s: %s" % (unit, got))
+        for f in got["functions"]:
+            for p in ("", "total_"):
+                before, after, change, low, high = (f[p + k] for k in numbers)
+                if abs(after - before - change) > 1e-8 or not low <= change <= high:
+                    errors.append("%s: %s" % (unit, f))
+        f = {f["name"]: f for f in got["functions"]}
+        if abs(f["a"]["before"] - 8000 / scale) > 1e-6:
+            errors.append("%s: a %s" % (unit, f["a"]))
+        if got["functions"][0]["name"] != ("b" if unit != "share" else "a" if abs(
+                f["a"]["change"]) > abs(f["b"]["change"]) else "b"):
+            errors.append("%s: not by size" % unit)
+        real = [n for n in f if f[n]["real"]]
+        if unit != "share" and real != ["b"] or not f["b"]["real"]:
+            errors.append("%s: real: %s" % (unit, real))
+        if not got["low"] < got["change"] < got["high"] < 0 < got["smallest_visible"]:
+            errors.append("%s: %s" % (unit, got))
+    if run("diff", "-o", path("d.json"), old, new).returncode:
+        errors.append("the suffix .json")
     report(name, errors)
 
 
@@ -482,7 +532,7 @@ def check_verdict(name):
 
 CHECKS = [
     check_formats, check_pprof, check_exit_codes, check_annotate, check_pipes, check_terminal,
-    check_diff, check_verdict, check_large
+    check_diff, check_diff_json, check_verdict, check_large
 ]
 
 

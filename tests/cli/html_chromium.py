@@ -464,8 +464,8 @@ def check_strip_live(b, name):
 
 
 def check_diff(b, name):
-    old = write("old.folded", "a;main;same 50\na;main;less 30\na;main;gone;deep 20\n")
-    new = write("new.folded", "a;main;same 100\na;main;less 20\na;main;more 80\n")
+    old = write("old.folded", "a;main;same 500\na;main;less 300\na;main;gone;deep 200\n")
+    new = write("new.folded", "a;main;same 505\na;main;less 100\na;main;more 800\n")
     b.open(make("diff.html", "diff", old, new))
     errors = list(b.errors)
     rows = {
@@ -474,7 +474,7 @@ def check_diff(b, name):
             "functions.map(f => ({ id: fullName(f.id), b: per(f.self1, 1), a: per(f.self, 0) }))")
     }
     want = {
-        "same": (.5, .5), "less": (.3, .1), "more": (0, .4), "deep": (.2, 0), "gone": (0, 0),
+        "same": (.5, .505), "less": (.3, .1), "more": (0, .8), "deep": (.2, 0), "gone": (0, 0),
         "main": (0, 0)
     }
     if rows != want:
@@ -484,7 +484,7 @@ def check_diff(b, name):
         for n in ("same", "less", "more")
     }
     if not (hues["more"].startswith("hsl(6 ") and hues["less"].startswith("hsl(214 ") and
-            hues["same"].startswith("#")):
+            hues["same"] == b.eval("diffColour(0)")):
         errors.append("colours: %s" % hues)
     b.key("w")
     if not box(b, "gone"):

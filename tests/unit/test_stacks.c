@@ -330,18 +330,10 @@ TEST(stacks_text)
 			"\n"
 			"10 samples\n");
 	free(out);
-	EXPECT_EQ(read_text("t;main;a 5\nt;main;d 5\n", 22, &ss, STACK_BEFORE, &meta, &why), 0);
-	opts.two_sides = true;
-	out = text_of(&ss, &opts);
-	EXPECT(strstr(out, "  50.00    0.00   -50.00    50.00    0.00   -50.00  d\n"));
-	EXPECT(strstr(out, "  50.00   80.00   +30.00    50.00   80.00   +30.00  a\n"));
-	EXPECT(strstr(out, "\n10 samples before, 10 after; percentages are of each\n"));
-	free(out);
 	EXPECT_EQ(read_text("t;main;std::vector<std::basic_string<char>>::emplace_back 1\n", 60,
 			    &ss, STACK_AFTER, &meta, &why),
 		  0);
 	opts.columns = 80;
-	opts.two_sides = false;
 	out = text_of(&ss, &opts);
 	EXPECT(strstr(out, "   9.09    9.09          1  -                     "
 			   "std::vector<std::basic_strin~\n"));

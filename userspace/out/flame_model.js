@@ -66,6 +66,14 @@ for (let i = 0; i < NF; i++) {
 		fkind[i] = GROUP;	/* off-CPU: a state, or a waker's name */
 }
 
+/* By frame, whether its change is real; null: unknown */
+const REAL = D.real ? new Uint8Array(NF) : null;
+if (REAL) {
+	next = digits(D.real);
+	for (let i = 0; i < NF; i++)
+		REAL[i] = next();
+}
+
 /* The trie in preorder: a node's descendants follow it. */
 const NN = D.nodes, NL = D.leaves;
 const parent = new Int32Array(NN), frame = new Int32Array(NN);
@@ -432,8 +440,8 @@ function frameColour(id, byModule, byName) {
 }
 
 /*
- * Red: more than before, blue: less. The change of the share of all, on a logarithmic scale that
- * shows a tenth of a percent.
+ * Red: more than before, blue: less. The change as a part of all before, on a logarithmic scale
+ * that shows a tenth of a percent.
  */
 function diffColour(delta) {
 	const d = dark.matches && !printing;
@@ -444,10 +452,13 @@ function diffColour(delta) {
 		`hsl(${delta > 0 ? 6 : 214} ${60 + 25 * much}% ${90 - 25 * much}%)`;
 }
 
+/* Whether the change of a frame may be chance */
+function isChance(id) { return REAL && id >= 0 && id < NF && !REAL[id]; }
+
 function colour(node) {
 	const id = V.id[node];
 	if (DIFF)
-		return diffColour(share(node, 0) - share(node, 1));
+		return diffColour(isChance(id) ? 0 : share(node, 0) - share(node, 1));
 	if (!colours[id + 1]) {
 		const name = textHash(label(id)), mod = moduleOf(id);
 		const [h, s, l] = frameColour(id, mod ? textHash(mod) : name * 7 % 1, name);
@@ -458,7 +469,11 @@ function colour(node) {
 
 /* ---- Numbers ---- */
 
-function share(node, side) { return TOTAL[side] ? V.total[side][node] / TOTAL[side] : 0; }
+/* A part of all; in a comparison of all before, in the unit of the verdict */
+function per(v, side) {
+	return TOTAL[side] ? v / TOTAL[side] * (DIFF && !side ? M.ratio : 1) : 0;
+}
+function share(node, side) { return per(V.total[side][node], side); }
 function percent(x) { return (100 * x).toFixed(2) + ' %'; }
 function points(x) {
 	return (x > 5e-5 ? '+' : x < -5e-5 ? '\u2212' : '') + Math.abs(100 * x).toFixed(2);

@@ -268,7 +268,6 @@ function trieView() {
 	return trieCache;
 }
 
-const per = (v, side) => TOTAL[side] ? v / TOTAL[side] : 0;
 const COLUMNS = DIFF ? [
 	['name', 'Function', f => label(f.id)],
 	['before', 'Before', f => per(f.self1, 1)],
@@ -327,7 +326,8 @@ function paintTable() {
 		tr.dataset.id = f.id;
 		const module = moduleOf(f.id);
 		const [h, s, l] = frameColour(f.id, module ? textHash(module) : .5, .5);
-		chip.style.background = DIFF ? diffColour(per(f.total, 0) - per(f.total1, 1)) :
+		chip.style.background = DIFF ? diffColour(isChance(f.id) ? 0 :
+			per(f.total, 0) - per(f.total1, 1)) :
 			`hsl(${h} ${s}% ${l}%)`;
 		name.append(chip, cell(label(f.id), 'name'));
 		if (module)
@@ -752,7 +752,7 @@ function legend() {
 	if (DIFF) {
 		add(diffColour(.05), 'more than before');
 		add(diffColour(-.05), 'less');
-		add(diffColour(0), 'the same');
+		add(diffColour(0), REAL ? 'the same, or chance' : 'the same');
 	} else {
 		for (const k of [...seen].sort((a, b) => a - b)) {
 			if (state.colour === 'module' && k !== NOTE && k !== GROUP)

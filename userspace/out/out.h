@@ -112,6 +112,8 @@ struct out_format {
 	int (*write)(const struct out_report *r, FILE *f);
 	/* NULL: the format needs more than names. */
 	int (*write_recorded)(const struct out_recorded *r, FILE *f);
+	/* Two sets of stacks; NULL: write_recorded, if the format is not binary */
+	int (*write_compared)(const struct out_recorded *r, FILE *f);
 };
 
 /* What is written: a report with a timeline, one without, stacks by name, or two sets of them. */

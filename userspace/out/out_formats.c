@@ -4,12 +4,18 @@
 #include <string.h>
 
 #include "out/out.h"
+#include "out/out_changes.h"
 #include "out/out_html.h"
 #include "out/out_stacks.h"
 
 static int recorded_folded(const struct out_recorded *r, FILE *f)
 {
 	return stacks_write_folded(r->stacks, r->text->two_sides, r->max_bytes, f);
+}
+
+static int recorded_json(const struct out_recorded *r, FILE *f)
+{
+	return changes_write_json(r->stacks, r->text, f);
 }
 
 static int recorded_text(const struct out_recorded *r, FILE *f)
@@ -39,7 +45,11 @@ const struct out_format *out_format_at(size_t i)
 		  .suffixes = { ".folded", ".txt" },
 		  .write = out_folded,
 		  .write_recorded = recorded_folded },
-		{ .name = "json", .suffixes = { ".json" }, .cgroups = true, .write = out_json },
+		{ .name = "json",
+		  .suffixes = { ".json" },
+		  .cgroups = true,
+		  .write = out_json,
+		  .write_compared = recorded_json },
 		{ .name = "text", .write = out_text, .write_recorded = recorded_text },
 		{ .name = "pprof",
 		  .suffixes = { ".pb.gz", ".pprof" },
@@ -86,7 +96,7 @@ static bool takes(const struct out_format *f, enum out_source source)
 	case OUT_RECORDED:
 		return f->write_recorded;
 	default:
-		return f->write_recorded && !f->binary;
+		return (f->write_recorded && !f->binary) || f->write_compared;
 	}
 }
 

@@ -19,6 +19,7 @@
  * its index says that more digits follow. Most numbers take one or two characters, so 100,000
  * stacks take a few megabytes.
  */
+#include "out/changes.h"
 #include "out/out_html.h"
 
 #include <errno.h>
@@ -61,6 +62,7 @@ static void put_meta(struct json *j, const struct html_meta *meta)
 	put_clean(j, "title", meta->title);
 	put_clean(j, "before", meta->before);
 	put_clean(j, "verdict", meta->verdict);
+	json_double(j, "ratio", changes_ratio(meta->changes), 9);
 	put_clean(j, "unit", meta->unit ? meta->unit : "samples");
 	put_clean(j, "event", meta->event);
 	put_clean(j, "host", meta->host);
@@ -232,6 +234,23 @@ static void put_times(const struct trie *t, const struct html_times *times, FILE
 	fputs("\"}}", f);
 }
 
+/* Whether the changes of the frames are real, by rank; "" if that is not known */
+static int put_real(const struct trie *t, const struct changes *c, FILE *f)
+{
+	uint8_t *real;
+	int err;
+
+	fputs("\",\n\"real\":\"", f);
+	if (!c)
+		return 0;
+	err = changes_real(c, t->ss, &real);
+	for (size_t i = 0; !err && i < t->ss->frames.n; i++)
+		html_put_digits(f, real[t->by_rank[i]]);
+	if (!err)
+		free(real);
+	return err;
+}
+
 static int put_data(const struct stackset *ss, const struct html_meta *meta, FILE *f)
 {
 	struct json j = { .f = f, .html = true };
@@ -266,9 +285,10 @@ static int put_data(const struct stackset *ss, const struct html_meta *meta, FIL
 	}
 	fputs("\",\n\"tree\":\"", f);
 	put_tree(&t, meta->before != NULL, f);
+	err = put_real(&t, meta->changes, f);
 	put_times(&t, meta->times, f);
 	trie_free(&t);
-	return 0;
+	return err;
 }
 
 /* ---- The page ---- */

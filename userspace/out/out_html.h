@@ -9,6 +9,8 @@
 #include "prof/slices.h"
 #include "prof/stackset.h"
 
+struct changes;
+
 /* When the samples of the leaves were taken. */
 struct html_times {
 	struct html_cell {
@@ -28,7 +30,9 @@ struct html_meta {
 	/* Name of the profile; in a comparison, `before` is the name of the older one */
 	const char *title, *before;
 	const char *verdict; /* the line of a comparison (verdict.h) */
-	const char *unit;    /* unit of values: "samples", "microseconds" or "nanoseconds" */
+	/* A comparison of shares has none. Frames without a real change are grey. */
+	const struct changes *changes;
+	const char *unit; /* unit of values: "samples", "microseconds" or "nanoseconds" */
 	const char *event, *host;
 	/* Only for clock events: a sample is then 1/hz s of CPU time */
 	double hz;

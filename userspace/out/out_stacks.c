@@ -3,12 +3,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/vec.h"
 #include "out/out.h"
+#include "out/out_changes.h"
 #include "out/out_html.h"
 #include "out/out_table.h"
 
@@ -125,27 +125,6 @@ static int by_self(const void *a, const void *b)
 	return x->frame < y->frame ? -1 : x->frame > y->frame;
 }
 
-/* The stacks that comparison functions use: qsort() passes no context. */
-static const struct stackset *comparing;
-
-static double change(const uint64_t v[STACK_SIDES])
-{
-	return pct(v[STACK_AFTER], comparing->totals[STACK_AFTER]) -
-	       pct(v[STACK_BEFORE], comparing->totals[STACK_BEFORE]);
-}
-
-static int by_change(const void *a, const void *b)
-{
-	const struct stacks_tally *x = a, *y = b;
-	double dx = fabs(change(x->self)), dy = fabs(change(y->self));
-
-	if (dx == dy) {
-		dx = fabs(change(x->total));
-		dy = fabs(change(y->total));
-	}
-	return dx < dy ? 1 : dx > dy ? -1 : x->frame < y->frame ? -1 : x->frame > y->frame;
-}
-
 static void put_name(const struct stackset *ss, uint32_t frame, int used, int columns, FILE *f)
 {
 	out_table_name(f, stackset_frame_name(ss, frame),
@@ -175,27 +154,6 @@ static void put_functions(const struct stackset *ss, const struct stacks_text *o
 	}
 	if (n > shown)
 		fprintf(f, "  ... and %zu more functions\n", n - shown);
-}
-
-static void put_changes(const struct stackset *ss, const struct stacks_text *o,
-			const struct stacks_tally *t, FILE *f)
-{
-	size_t n = ss->frames.n, shown = n < o->rows ? n : o->rows;
-
-	fprintf(f, "          SELF %%                   TOTAL %%\n"
-		   " BEFORE   AFTER   CHANGE   BEFORE   AFTER   CHANGE  FUNCTION\n");
-	for (size_t i = 0; i < shown; i++) {
-		fprintf(f, "%7.2f %7.2f %+8.2f  %7.2f %7.2f %+8.2f  ",
-			pct(t[i].self[STACK_BEFORE], ss->totals[STACK_BEFORE]),
-			pct(t[i].self[STACK_AFTER], ss->totals[STACK_AFTER]), change(t[i].self),
-			pct(t[i].total[STACK_BEFORE], ss->totals[STACK_BEFORE]),
-			pct(t[i].total[STACK_AFTER], ss->totals[STACK_AFTER]), change(t[i].total));
-		put_name(ss, t[i].frame, 53, o->columns, f);
-	}
-	if (n > shown)
-		fprintf(f, "  ... and %zu more functions\n", n - shown);
-	fprintf(f, "\n%" PRIu64 " %s before, %" PRIu64 " after; percentages are of each\n",
-		ss->totals[STACK_BEFORE], o->unit, ss->totals[STACK_AFTER]);
 }
 
 /* ---- What stacks begin with ---- */
@@ -242,18 +200,12 @@ static void put_groups(const struct stackset *ss, const struct stacks_text *o,
 {
 	size_t shown = n < o->rows ? n : o->rows;
 
-	if (o->two_sides)
-		fprintf(f, " BEFORE%%   AFTER%%  %s\n", o->by);
-	else
-		fprintf(f, "  SHARE%%  %12s  %s\n", o->unit, o->by);
+	fprintf(f, "  SHARE%%  %12s  %s\n", o->unit, o->by);
 	for (size_t i = 0; i < shown; i++) {
-		if (o->two_sides)
-			fprintf(f, "%8.2f",
-				pct(list[i].sum[STACK_BEFORE], ss->totals[STACK_BEFORE]));
-		fprintf(f, "%8.2f  ", pct(list[i].sum[STACK_AFTER], ss->totals[STACK_AFTER]));
-		if (!o->two_sides)
-			fprintf(f, "%12" PRIu64 "  ", list[i].sum[STACK_AFTER]);
-		out_table_name(f, list[i].name, "", o->two_sides ? 18 : 24, o->columns);
+		fprintf(f, "%8.2f  %12" PRIu64 "  ",
+			pct(list[i].sum[STACK_AFTER], ss->totals[STACK_AFTER]),
+			list[i].sum[STACK_AFTER]);
+		out_table_name(f, list[i].name, "", 24, o->columns);
 	}
 	if (n > shown)
 		fprintf(f, "  ... and %zu more\n", n - shown);
@@ -416,26 +368,22 @@ int stacks_write_text(const struct stackset *ss, const struct stacks_text *o, FI
 	struct stacks_group *groups = NULL;
 	struct stacks_tally *tally;
 	size_t ngroups = 0;
-	int err = stacks_tally(ss, &tally);
+	int err;
 
+	if (o->two_sides)
+		return changes_write_text(ss, o, f);
+	err = stacks_tally(ss, &tally);
 	if (!err && o->by && (err = stacks_groups(ss, &groups, &ngroups)))
 		free(tally);
 	if (err)
 		return err;
-	if (o->verdict)
-		fprintf(f, "%s\n\n", o->verdict);
-	comparing = ss;
 	if (ss->frames.n)
-		qsort(tally, ss->frames.n, sizeof(*tally), o->two_sides ? by_change : by_self);
+		qsort(tally, ss->frames.n, sizeof(*tally), by_self);
 	if (o->by)
 		put_groups(ss, o, groups, ngroups, f);
-	if (o->two_sides) {
-		put_changes(ss, o, tally, f);
-	} else {
-		put_functions(ss, o, tally, f);
-		err = put_call_trees(ss, o, groups, ngroups, f);
-		put_summary(ss, o, f);
-	}
+	put_functions(ss, o, tally, f);
+	err = put_call_trees(ss, o, groups, ngroups, f);
+	put_summary(ss, o, f);
 	free(groups);
 	free(tally);
 	return err ? err : out_finish(f);

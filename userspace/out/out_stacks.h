@@ -8,7 +8,9 @@
 
 #include "prof/stackset.h"
 
+struct changes;
 struct html_meta;
+struct verdict;
 
 struct stacks_text {
 	bool two_sides;	  /* show the differences of the sides instead of one profile */
@@ -20,8 +22,11 @@ struct stacks_text {
 	/* The name of what stacks begin with ("service"), for a table and call trees; NULL: none */
 	const char *by;
 	const struct html_meta *meta; /* metadata of one profile; NULL: unknown */
-	const char *verdict;	      /* the first line of two sides; NULL: none */
-	bool unicode;		      /* draw the lines of the tree with box characters */
+	/* What two sides have; NULL: there is one */
+	const struct verdict *verdict;
+	const char *verdict_line;
+	const struct changes *changes;
+	bool unicode; /* draw the lines of the tree with box characters */
 };
 
 /*

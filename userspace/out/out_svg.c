@@ -3,7 +3,8 @@
  * A flame graph as a picture: SVG without scripts. Each box has a title with the full name, module
  * and value, which viewers show under the mouse. Thread names are at the bottom, wider boxes are
  * left of narrower ones; boxes below MIN_WIDTH are left out. Colours say the kind of the code, as
- * in the HTML page; in a comparison red is more than before, blue less, and widths are those after.
+ * in the HTML page; in a comparison red is more than before, blue less, grey what may be chance,
+ * and widths are those after.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "out/changes.h"
 #include "out/out.h"
 #include "out/out_html.h"
 
@@ -38,6 +40,7 @@ struct svg {
 	struct box *boxes;
 	uint32_t *order; /* nodes by parent, the widest first */
 	uint32_t depth;	 /* depth of the highest box */
+	uint8_t *real;	 /* whether the change of a frame is; NULL: unknown */
 };
 
 #define GROUP (UINT64_C(1) << 32)
@@ -387,7 +390,7 @@ static double log_of(double v)
 	return ret;
 }
 
-/* A change of the share of all, on a logarithmic scale that shows a tenth of a percent. */
+/* A change as a part of all before, on a logarithmic scale that shows a tenth of a percent. */
 static void put_change(struct svg *w, double change)
 {
 	double much = least(1, log_of(1 + 400 * (change > 0 ? change : -change)) / log_of(41));
@@ -402,10 +405,15 @@ static void put_change_colour(struct svg *w, uint32_t node)
 {
 	double shares[STACK_SIDES] = { 0 };
 
+	uint64_t id = w->nodes.keys[node].b;
+	bool chance = node && !(id & GROUP) && w->real && !w->real[id];
+
 	for (int side = 0; side < STACK_SIDES; side++)
 		if (w->total[0][side])
 			shares[side] = (double)w->total[node][side] / (double)w->total[0][side];
-	put_change(w, shares[STACK_AFTER] - shares[STACK_BEFORE]);
+	put_change(w, chance ? 0
+			     : shares[STACK_AFTER] * changes_ratio(w->meta->changes) -
+				       shares[STACK_BEFORE]);
 }
 
 /* ---- The picture ---- */
@@ -561,6 +569,8 @@ int svg_write(const struct stackset *ss, const struct html_meta *meta, FILE *f)
 	struct svg w = { .ss = ss, .meta = meta, .f = f };
 	int err = build(&w);
 
+	if (!err && meta->changes)
+		err = changes_real(meta->changes, ss, &w.real);
 	if (!err)
 		put_head(&w);
 	for (uint32_t i = 0; i < w.nodes.n && !err && !ferror(f); i++)
@@ -572,6 +582,7 @@ int svg_write(const struct stackset *ss, const struct html_meta *meta, FILE *f)
 	free(w.total);
 	free(w.boxes);
 	free(w.order);
+	free(w.real);
 	return err ? err : out_finish(f);
 }
 

@@ -16,12 +16,6 @@ struct fit {
 	double interval; /* half of the 95 % interval */
 };
 
-struct unit {
-	enum verdict_per per;
-	bool seconds;	  /* else samples */
-	const char *what; /* what the seconds are of */
-};
-
 bool verdict_add(struct verdict_side *side, const struct stacks_meta *meta, uint64_t value)
 {
 	const struct out_meta event = { .event = meta->event, .hz = meta->hz };
@@ -40,8 +34,7 @@ bool verdict_add(struct verdict_side *side, const struct stacks_meta *meta, uint
 	return true;
 }
 
-/* Student's t for an interval of 95 %. */
-static double t_quantile(size_t freedom)
+double verdict_t(size_t freedom)
 {
 	static const double of[] = { 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
 				     2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
@@ -53,12 +46,18 @@ static double t_quantile(size_t freedom)
 	return freedom <= sizeof(of) / sizeof(of[0]) ? of[freedom - 1] : 2;
 }
 
-/* How much one sample, or one microsecond of blocked time, of a run is in the unit. */
-static double scale_of(const struct verdict_side *side, const struct verdict_run *r,
-		       const struct unit *u)
+double verdict_spread(const struct verdict_side *side)
+{
+	return side->runs[0].blocked ? VERDICT_SPREAD_BLOCKED : VERDICT_SPREAD;
+}
+
+double verdict_scale(const struct verdict_side *side, const struct verdict_run *r,
+		     const struct verdict_unit *u)
 {
 	double scale = 1;
 
+	if (u->share)
+		return r->value ? 1 / (double)r->value : 0;
 	if (u->seconds)
 		scale = r->blocked ? 1e-6 : 1 / r->hz;
 	if (u->per == VERDICT_PER_SECOND)
@@ -69,11 +68,11 @@ static double scale_of(const struct verdict_side *side, const struct verdict_run
 }
 
 /* A value of 0 has no logarithm, and counts as half a sample. */
-static double log_value(const struct verdict_side *side, size_t i, const struct unit *u)
+static double log_value(const struct verdict_side *side, size_t i, const struct verdict_unit *u)
 {
 	const struct verdict_run *r = &side->runs[i];
 
-	return log((r->value ? (double)r->value : 0.5) * scale_of(side, r, u));
+	return log((r->value ? (double)r->value : 0.5) * verdict_scale(side, r, u));
 }
 
 /* The variance of the logarithm of a value that is a count. */
@@ -82,13 +81,11 @@ static double count_variance(const struct verdict_run *r)
 	return r->blocked ? 0 : 1 / ((double)r->value + 0.5);
 }
 
-static struct fit fit(const struct verdict_side *const sides[2], const struct unit *u)
+static struct fit fit(const struct verdict_side *const sides[2], const struct verdict_unit *u)
 {
 	const double n[2] = { (double)sides[0]->n, (double)sides[1]->n };
 	const size_t freedom = sides[0]->n + sides[1]->n - 2;
-	double counted = 0,
-	       spread = sides[0]->runs[0].blocked ? VERDICT_SPREAD_BLOCKED : VERDICT_SPREAD,
-	       sum = 0, variance;
+	double counted = 0, spread = verdict_spread(sides[0]), sum = 0, variance;
 	struct fit ret = { .error = 0 };
 
 	for (int s = 0; s < 2; s++) {
@@ -107,7 +104,7 @@ static struct fit fit(const struct verdict_side *const sides[2], const struct un
 	/* Runs cannot differ less than their counts let them. */
 	variance = freedom ? fmax(sum / (double)freedom, counted) : counted + spread * spread;
 	ret.error = sqrt(variance * (1 / n[0] + 1 / n[1]));
-	ret.interval = t_quantile(freedom) * ret.error;
+	ret.interval = verdict_t(freedom) * ret.error;
 	return ret;
 }
 
@@ -149,54 +146,73 @@ static double percent(double log_ratio)
 	return fabs(ret) < 0.05 ? 0 : ret;
 }
 
-/* "1.43 s -> 1.07 s of CPU time per second", "143 -> 107 samples" */
-static void put_values(const double mean[2], const struct unit *u, char *buf, size_t cap)
+static int unit_of(const struct verdict_side *const sides[2], enum verdict_per per,
+		   struct verdict_unit *ret)
 {
-	const char *per = u->per == VERDICT_PER_SECOND ? " per second"
-			  : u->per == VERDICT_PER_WORK ? " per unit of work"
-						       : "";
+	const struct verdict_run *first = &sides[0]->runs[0];
 
-	if (u->seconds)
-		snprintf(buf, cap, "%.4g s -> %.4g s of %s%s", exp(mean[0]), exp(mean[1]), u->what,
-			 per);
-	else
-		snprintf(buf, cap, "%.*f -> %.*f samples%s", *per ? 3 : 0, exp(mean[0]),
-			 *per ? 3 : 0, exp(mean[1]), per);
+	*ret = (struct verdict_unit){ .per = per,
+				      .seconds = all_have(sides, has_seconds),
+				      .what = first->wall      ? "wall-clock time"
+					      : first->blocked ? "blocked time"
+							       : "CPU time" };
+	if (per == VERDICT_PER_DEFAULT)
+		ret->per = all_have(sides, has_duration) && all_have(sides, is_no_command)
+				   ? VERDICT_PER_SECOND
+				   : VERDICT_PER_RUN;
+	return ret->per == VERDICT_PER_SECOND && !all_have(sides, has_duration) ? -EINVAL : 0;
 }
 
-int verdict_text(const struct verdict_side *before, const struct verdict_side *after,
-		 enum verdict_per per, char *buf, size_t cap)
+int verdict_make(const struct verdict_side *before, const struct verdict_side *after,
+		 enum verdict_per per, struct verdict *ret)
 {
 	const struct verdict_side *const sides[2] = { before, after };
-	struct unit u = { .per = per,
-			  .seconds = all_have(sides, has_seconds),
-			  .what = before->runs[0].wall	    ? "wall-clock time"
-				  : before->runs[0].blocked ? "blocked time"
-							    : "CPU time" };
-	char values[128];
+	int err;
 	struct fit f;
-	double d;
 
-	if (per == VERDICT_PER_DEFAULT)
-		u.per = all_have(sides, has_duration) && all_have(sides, is_no_command)
-				? VERDICT_PER_SECOND
-				: VERDICT_PER_RUN;
-	if (u.per == VERDICT_PER_SECOND && !all_have(sides, has_duration))
-		return -EINVAL;
-	if (all_have(sides, is_empty)) {
-		snprintf(buf, cap, "no difference: there are no samples");
-		return 0;
-	}
-	f = fit(sides, &u);
-	d = f.mean[1] - f.mean[0];
-	put_values(f.mean, &u, values, sizeof(values));
-	snprintf(buf, cap,
-		 "%s: %s (%+.1f %%, 95 %% interval %+.1f to %+.1f %%; "
-		 "a change of %.1f %% or more would have been seen)",
-		 fabs(d) <= f.interval ? "no difference"
-		 : d < 0	       ? "faster"
-				       : "slower",
-		 values, percent(d), percent(d - f.interval), percent(d + f.interval),
-		 percent(f.interval + SEEN * f.error));
+	*ret = (struct verdict){ .empty = all_have(sides, is_empty) };
+	err = unit_of(sides, per, &ret->unit);
+	if (err || ret->empty)
+		return err;
+	f = fit(sides, &ret->unit);
+	ret->before = exp(f.mean[0]);
+	ret->after = exp(f.mean[1]);
+	ret->log_change = f.mean[1] - f.mean[0];
+	ret->log_interval = f.interval;
+	ret->log_visible = f.interval + SEEN * f.error;
+	ret->word = fabs(ret->log_change) <= f.interval ? VERDICT_SAME
+		    : ret->log_change < 0		? VERDICT_FASTER
+							: VERDICT_SLOWER;
 	return 0;
+}
+
+/* "1.43 s -> 1.07 s of CPU time per second", "143 -> 107 samples" */
+static void put_values(const struct verdict *v, char *buf, size_t cap)
+{
+	const char *per = v->unit.per == VERDICT_PER_SECOND ? " per second"
+			  : v->unit.per == VERDICT_PER_WORK ? " per unit of work"
+							    : "";
+
+	if (v->unit.seconds)
+		snprintf(buf, cap, "%.4g s -> %.4g s of %s%s", v->before, v->after, v->unit.what,
+			 per);
+	else
+		snprintf(buf, cap, "%.*f -> %.*f samples%s", *per ? 3 : 0, v->before, *per ? 3 : 0,
+			 v->after, per);
+}
+
+int verdict_text(const struct verdict *v, char *buf, size_t cap)
+{
+	static const char *const words[] = { "no difference", "faster", "slower" };
+	char values[128];
+
+	if (v->empty)
+		return snprintf(buf, cap, "no difference: there are no samples");
+	put_values(v, values, sizeof(values));
+	return snprintf(buf, cap,
+			"%s: %s (%+.1f %%, 95 %% interval %+.1f to %+.1f %%; "
+			"a change of %.1f %% or more would have been seen)",
+			words[v->word], values, percent(v->log_change),
+			percent(v->log_change - v->log_interval),
+			percent(v->log_change + v->log_interval), percent(v->log_visible));
 }

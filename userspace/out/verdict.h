@@ -50,11 +50,37 @@ struct verdict_side {
 /* value: what the run adds to the side. False: there are too many runs. */
 bool verdict_add(struct verdict_side *side, const struct stacks_meta *meta, uint64_t value);
 
-/*
- * Writes the line without a newline. Both sides have runs. 0; -EINVAL: VERDICT_PER_SECOND, and the
- * duration of a run is unknown.
- */
-int verdict_text(const struct verdict_side *before, const struct verdict_side *after,
-		 enum verdict_per per, char *buf, size_t cap);
+/* What the numbers of a comparison are. */
+struct verdict_unit {
+	enum verdict_per per; /* not VERDICT_PER_DEFAULT */
+	bool seconds;	      /* else samples */
+	bool share;	      /* parts of the value of a run, whatever the others say */
+	const char *what;     /* what the seconds are of: "CPU time" */
+};
+
+enum verdict_word { VERDICT_SAME, VERDICT_FASTER, VERDICT_SLOWER };
+
+struct verdict {
+	struct verdict_unit unit;
+	enum verdict_word word;
+	bool empty;	      /* there are no samples; nothing below is set */
+	double before, after; /* geometric means of the runs, in the unit */
+	/* Logarithms of AFTER / BEFORE: the change, half of its interval, what would be seen */
+	double log_change, log_interval, log_visible;
+};
+
+/* Both sides have runs. 0; -EINVAL: VERDICT_PER_SECOND, and the duration of a run is unknown. */
+int verdict_make(const struct verdict_side *before, const struct verdict_side *after,
+		 enum verdict_per per, struct verdict *ret);
+/* Writes the line without a newline. Returns its length as snprintf does. */
+int verdict_text(const struct verdict *v, char *buf, size_t cap);
+
+/* How much one sample, or one microsecond of blocked time, of a run is in the unit. */
+double verdict_scale(const struct verdict_side *side, const struct verdict_run *r,
+		     const struct verdict_unit *u);
+/* What runs are taken to differ by where only one on each side is known. */
+double verdict_spread(const struct verdict_side *side);
+/* Student's t: the quantile for an interval of 95 %. freedom 0: of the normal distribution. */
+double verdict_t(size_t freedom);
 
 #endif

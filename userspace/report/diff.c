@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sfbpf diff: compares two profiles. */
 #include <getopt.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -16,9 +17,12 @@ static const struct option_spec options[] = {
 	  "compare with the stacks of the same directory that have this label, in place of one of "
 	  "--label with the same name" },
 	{ OPT_PER, "per", "UNIT",
-	  "what the verdict compares: values per run or second, or N1:N2, the units of work that "
+	  "what is compared: values per run or second, or N1:N2, the units of work that "
 	  "were done before and after (default: second; run if a command was run or the duration "
 	  "is unknown)" },
+	{ OPT_SHARE, "share", NULL,
+	  "compare functions by their shares of their side, in place of the unit of the "
+	  "verdict" },
 	{ 0 }
 };
 
@@ -32,8 +36,8 @@ const struct tool_spec diff_tool = {
 		"Compares two profiles that 'sfbpf record' or 'sfbpf offcpu' wrote as folded "
 		"lines, JSON or pprof. The first line says whether AFTER is faster or slower, "
 		"with the 95 % interval of the change: several runs of each side make it "
-		"narrower. Then comes a table of the largest changes of functions' shares. Other "
-		"formats are a red and blue flame graph, and lines 'STACK BEFORE AFTER'. "
+		"narrower. Then comes a table of the functions that changed, in the same unit. "
+		"Other formats are a red and blue flame graph, JSON and folded lines. "
 		"Each may be a directory of windows that 'sfbpf agent' wrote, or the URL of a "
 		"ClickHouse that it sends to.",
 	.options = options,
@@ -112,9 +116,49 @@ static int read_runs(struct view *v, char *const *paths, int n, enum stack_side 
 				       v->meta.unit, unit);
 		if (!err && !verdict_add(ret, &v->meta, v->stacks.totals[side] - had))
 			err = complain(EXIT_USAGE, "more than %d runs of a side", VERDICT_RUNS);
+		if (!err && changes_add_run(&v->changes, &v->stacks, side))
+			err = complain(EXIT_FAILED, "out of memory");
 	}
 	ret->work = v->work[side];
 	return err;
+}
+
+/* "; 3 functions explain 94 % of it" */
+static void put_explanation(const struct view *v, char *buf, size_t cap)
+{
+	double part;
+	size_t n = v->verdict.word == VERDICT_SAME ? 0 : changes_explain(&v->changes, &part);
+
+	if (!n)
+		return;
+	if (part >= 0.995)
+		snprintf(buf, cap, "; %zu function%s all of it", n,
+			 n == 1 ? " explains" : "s explain");
+	else
+		snprintf(buf, cap, "; %zu function%s %.0f %% of it", n,
+			 n == 1 ? " explains" : "s explain", 100 * part);
+}
+
+/* Both sides were read. */
+static int judge(struct view *v, const struct verdict_side sides[STACK_SIDES], char *line,
+		 size_t cap)
+{
+	struct verdict_unit unit;
+	int len;
+
+	if (verdict_make(&sides[STACK_BEFORE], &sides[STACK_AFTER], v->per, &v->verdict))
+		return complain(EXIT_FAILED, "--per second: the duration of a file is unknown");
+	unit = v->verdict.unit;
+	unit.share = v->share;
+	if (changes_make(&v->changes, &v->stacks, sides, &unit))
+		return complain(EXIT_FAILED, "out of memory");
+	len = verdict_text(&v->verdict, line, cap);
+	if (!v->share && len > 0 && (size_t)len < cap)
+		put_explanation(v, line + len, cap - (size_t)len);
+	v->verdict_line = line;
+	if (v->output && strcmp(v->output, "-") != 0)
+		complain(0, "%s", line);
+	return 0;
 }
 
 static int compare(struct view *v, const struct operands *o)
@@ -137,15 +181,9 @@ static int compare(struct view *v, const struct operands *o)
 	/* What is on one side only is a difference, but not of two labels. */
 	if (!err && (v->against.name || !v->stacks.totals[STACK_BEFORE]))
 		err = view_check(v, STACK_AFTER);
-	if (!err &&
-	    verdict_text(&sides[STACK_BEFORE], &sides[STACK_AFTER], v->per, line, sizeof(line)))
-		err = complain(EXIT_FAILED, "--per second: the duration of a file is unknown");
-	if (err)
-		return err;
-	v->verdict = line;
-	if (v->output && strcmp(v->output, "-") != 0)
-		complain(0, "%s", line);
-	return view_write(v);
+	if (!err)
+		err = judge(v, sides, line, sizeof(line));
+	return err ? err : view_write(v);
 }
 
 /* The number of arguments after "--"; 0: there is no "--". */
@@ -182,7 +220,7 @@ static int check(const struct view *v, const struct operands *o)
 
 static int diff_run(int argc, char **argv)
 {
-	struct view v = { 0 };
+	struct view v = { .compares = true };
 	const int after = after_dashes(argc, argv);
 	int err = view_parse(&v, &diff_tool, argc, argv, 1, after ? 2 * VERDICT_RUNS : 2);
 	struct operands o = { .paths = argv + optind, .n = argc - optind, .before = 1 };
@@ -201,5 +239,6 @@ static int diff_run(int argc, char **argv)
 		return complain(EXIT_FAILED, "out of memory");
 	err = compare(&v, &o);
 	stackset_free(&v.stacks);
+	changes_free(&v.changes);
 	return err;
 }

@@ -274,6 +274,9 @@ static int take_option(void *ctx, int id, const char *arg)
 		return 0;
 	case OPT_PER:
 		return take_per(v, arg);
+	case OPT_SHARE:
+		v->share = true;
+		return 0;
 	case OPT_OFF_CPU:
 		v->choice.off_cpu = true;
 		return 0;
@@ -314,8 +317,11 @@ int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **ar
 	if (v->choice.until_ns && v->choice.until_ns <= v->choice.since_ns)
 		return complain(EXIT_USAGE, "--until is not after --since");
 	v->out = out_format_choose(v->format, v->output, "text", OUT_RECORDED);
+	if (!v->out && v->compares)
+		v->out = out_format_choose(v->format, v->output, "text", OUT_COMPARED);
 	if (!v->out)
-		return options_unknown_format(v->format, v->output, OUT_RECORDED);
+		return options_unknown_format(v->format, v->output,
+					      v->compares ? OUT_COMPARED : OUT_RECORDED);
 	if (!v->by_given && (!strcmp(v->out->name, "html") || !strcmp(v->out->name, "svg")))
 		v->take.by = STACK_BY_PROCESS;
 	return 0;
@@ -326,7 +332,8 @@ static struct html_meta html_meta_of(const struct view *v)
 	const struct stacks_meta *m = &v->meta;
 	struct html_meta meta = { .title = v->title,
 				  .before = v->before,
-				  .verdict = v->verdict,
+				  .verdict = v->verdict_line,
+				  .changes = v->before ? &v->changes : NULL,
 				  .unit = *m->unit ? m->unit : "samples" };
 	struct out_meta event = { .event = m->event, .hz = m->hz };
 
@@ -371,15 +378,20 @@ int view_write(struct view *v)
 		      : !v->by_given		       ? NULL
 		      : v->take.by == STACK_BY_PROCESS ? "process"
 						       : "thread",
-		.verdict = v->verdict,
+		.verdict = &v->verdict,
+		.verdict_line = v->verdict_line,
+		.changes = &v->changes,
 		.unicode = terminal_unicode(),
 	};
 	bool to_stdout = !v->output || !strcmp(v->output, "-");
 	const struct html_meta meta = html_meta_of(v);
 	uint64_t max = FOLDED_SPARE + FOLDED_A_BYTE * v->bytes;
+	int (*write)(const struct out_recorded *r, FILE *f) = v->out->write_recorded;
 	FILE *f, *made;
 	int err;
 
+	if (v->before && v->out->write_compared)
+		write = v->out->write_compared;
 	text.meta = v->before ? NULL : &meta;
 	if (to_stdout && v->out->binary && isatty(STDOUT_FILENO))
 		return complain(EXIT_USAGE,
@@ -389,9 +401,7 @@ int view_write(struct view *v)
 	if (err)
 		return err;
 	made = result_file_stage();
-	err = made ? v->out->write_recorded(&(struct out_recorded){ &v->stacks, &meta, &text, max },
-					    made)
-		   : -errno;
+	err = made ? write(&(struct out_recorded){ &v->stacks, &meta, &text, max }, made) : -errno;
 	if (!err)
 		err = result_file_fill(f, made);
 	if (made)

@@ -4,7 +4,7 @@
 #define SFBPF_REPORT_STACKS_IO_H
 
 #include "cli/options.h"
-#include "out/verdict.h"
+#include "out/changes.h"
 #include "prof/read_stacks.h"
 #include "report/window_sum.h"
 
@@ -12,8 +12,12 @@ struct view {
 	struct stackset stacks;
 	struct stacks_meta meta;     /* metadata of the last file read */
 	uint64_t bytes;		     /* size of all files read */
+	bool compares;		     /* set before view_parse by diff */
 	const char *title, *before;  /* `before` is NULL unless two are compared */
-	const char *verdict;	     /* diff: its line; NULL: not a comparison */
+	struct verdict verdict;	     /* diff */
+	const char *verdict_line;    /* diff; NULL: not a comparison */
+	struct changes changes;	     /* diff */
+	bool share;		     /* diff: --share */
 	enum verdict_per per;	     /* diff: --per */
 	double work[STACK_SIDES];    /* diff: units of work of --per */
 	const char *output, *format; /* -o, --format; NULL: not given */
@@ -86,7 +90,8 @@ enum {
 	OPT_ANNOTATE,
 	OPT_HEADER_FILE,
 	OPT_CA_FILE,
-	OPT_PER
+	OPT_PER,
+	OPT_SHARE
 };
 
 #endif
