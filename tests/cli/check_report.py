@@ -484,6 +484,47 @@ def check_diff_json(name):
     report(name, errors)
 
 
+def check_diff_moves(name):
+    """Functions that were renamed, inlined or moved are no change; programs of two versions."""
+    old = ["main;old 2000", "main;host 500", "main;host;small 1500", "main;a;f;g 3000", "main;a 900",
+           "main;b 900", "main;slow 4000"]
+    new = ["main;young 2010", "main;host 1980", "main;b;f;g 2990", "main;a 910", "main;b 895",
+           "main;slow 2000"]
+    sides = (("v1.folded", "prog-1.2", old), ("v2.folded", "prog-1.10", new))
+    files = [write(n, "".join(prog + ";" + line + "\n" for line in lines))
+             for n, prog, lines in sides]
+    out = run("diff", *files).stdout.decode()
+    wanted = [
+        r"^faster: .*; 1 function explains 99 % of it$",
+        r"\(\+10\) .* young, renamed from old$", r"\(-1500\) .* small, inlined into host$",
+        r"\(-20\) .* host, with small$", r"\(-10\) f, moved below b$", r"\(-2990\) a$",
+        r"-2000 +\d+ +2000 +-2000  slow$"
+    ]
+    errors = ["no %s in %s" % (want, out) for want in wanted if not re.search(want, out, re.M)]
+    real = re.findall(r"(?m)^ +\d+ +\d+ +[+-]\d+ .* (\S+)$", out)
+    if real != ["slow"]:
+        errors.append("real: %s" % real)
+    notes = {f["name"]: f["note"] for f in json.loads(
+        run("diff", "--format", "json", *files).stdout)["functions"] if "note" in f}
+    if notes != {"young": "renamed from old", "small": "inlined into host", "host": "with small",
+                 "f": "moved below b"}:
+        errors.append("JSON: %s" % notes)
+    for args in ([], ["--match", "o*=young", "--match", "prog-1.2=other"]):
+        lines = run("diff", "--format", "folded", *args, *files).stdout.decode().splitlines()
+        want = (["prog-1.10;main;slow 4000 2000", "prog-1.10;main;old 2000 0"] if not args else
+                ["other;main;slow 4000 0", "other;main;young 2000 0"])
+        errors += ["folded: no '%s': %s" % (line, lines) for line in want if line not in lines]
+    # The command of each side, whatever it is called; not other programs
+    runs = [write(n, make_run(9, "./" + prog).replace('"prog"', '"%s"' % prog))
+            for n, prog in (("r1.json", "before"), ("r2.json", "after"))]
+    if run("diff", "--format", "folded", *runs).stdout != b"after;main 9000 9000\n":
+        errors.append("commands: %s" % run("diff", "--format", "folded", *runs).stdout)
+    two = [write("t1.folded", "p1;f 5\np2;f 5\n"), write("t2.folded", "p3;f 5\n")]
+    if run("diff", "--format", "folded", *two).stdout != b"p1;f 5 0\np2;f 5 0\np3;f 0 5\n":
+        errors.append("two of a side: %s" % run("diff", "--format", "folded", *two).stdout)
+    report(name, errors)
+
+
 def make_run(seconds, command=None):
     """JSON of a run at 1,000 Hz that took so much CPU time."""
     meta = {"schema": 1, "unit": "samples", "event": "cpu-clock", "hz": 1000, "duration_s": 20}
@@ -532,7 +573,7 @@ def check_verdict(name):
 
 CHECKS = [
     check_formats, check_pprof, check_exit_codes, check_annotate, check_pipes, check_terminal,
-    check_diff, check_diff_json, check_verdict, check_large
+    check_diff, check_diff_json, check_diff_moves, check_verdict, check_large
 ]
 
 

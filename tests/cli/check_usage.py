@@ -82,6 +82,7 @@ WRONG = (
     ("report --annotate= x", "--annotate: ''"),
     ("diff a", "a file is missing"),
     ("diff - -", "only one"),
+    ("diff --match a x y", "OLD=NEW"),
     ("serve --ca-file x /tmp", "--ca-file is for ClickHouse"),
     ("serve http://user@x", "belong in --header-file"),
     ("inspect", "FILE"),

@@ -260,6 +260,109 @@ TEST(changes_explain)
 	end(&t);
 }
 
+static bool noted(const struct compared *t, const char *name, const char *want)
+{
+	const struct function_change *f = of(t, name);
+	char note[CHANGE_NOTE_TEXT];
+	bool ret = f && !strcmp(change_note_text(&t->ss, f, note), want);
+
+	if (!ret)
+		printf("  %s: %s\n", name, f ? note : "no row");
+	return ret;
+}
+
+/* Compares two sets of stacks, "main;f 12"; NULL ends them. */
+static void compare(struct compared *t, const char *const *before, const char *const *after)
+{
+	start(t);
+	for (int side = STACK_BEFORE; side >= STACK_AFTER; side--) {
+		for (const char *const *s = side == STACK_BEFORE ? before : after; *s; s++) {
+			const char *space = strrchr(*s, ' ');
+			char stack[128];
+
+			snprintf(stack, sizeof(stack), "%.*s", (int)(space - *s), *s);
+			add(t, (enum stack_side)side, stack, strtoull(space, NULL, 10));
+		}
+		end_run(t, (enum stack_side)side, &cpu);
+	}
+	judge(t, false);
+}
+
+static size_t real_self(const struct compared *t)
+{
+	size_t ret = 0;
+
+	for (size_t i = 0; i < t->c.n; i++)
+		ret += t->c.list[i].self.real;
+	return ret;
+}
+
+TEST(changes_renamed)
+{
+	static const char *const
+		before[] = { "main;old 1000", "main;walk;next 3000", "main;walk;next;read 2000",
+			     "main;gone 700", "main;other 5000",     NULL },
+		*const after[] = { "main;young 1010",		"main;visit;step 2400",
+				   "main;visit;step;read 2050", "main;added 2700",
+				   "main;other 4990",		NULL };
+	struct compared t;
+
+	compare(&t, before, after);
+	EXPECT(noted(&t, "young", "renamed from old"));
+	EXPECT(noted(&t, "visit", "renamed from walk"));
+	/* Its subtree tells that it is the same function, though it takes less time. */
+	EXPECT(noted(&t, "step", "renamed from next"));
+	EXPECT(of(&t, "step")->self.real && is_near(of(&t, "step")->self.before, 3));
+	EXPECT(!of(&t, "old") && !of(&t, "walk") && !of(&t, "next"));
+	EXPECT(noted(&t, "gone", "") && noted(&t, "added", ""));
+	EXPECT_EQ(real_self(&t), 3);
+	end(&t);
+}
+
+TEST(changes_inlined)
+{
+	static const char *const before[] = { "main;host 500",
+					      "main;host;small 2000",
+					      "main;wrap;deep 3000",
+					      "main;wrap 2",
+					      "main;gone 900",
+					      "main 4000",
+					      NULL },
+				 *const after[] = { "main;host 2450", "main;deep 3010", "main 4010",
+						    NULL };
+	struct compared t;
+
+	compare(&t, before, after);
+	EXPECT(noted(&t, "small", "inlined into host"));
+	EXPECT(noted(&t, "host", "with small"));
+	EXPECT(noted(&t, "wrap", "inlined into main"));
+	EXPECT(noted(&t, "gone", "") && of(&t, "gone")->self.real);
+	EXPECT(!of(&t, "wrap")->total.real && !of(&t, "small")->total.real);
+	EXPECT_EQ(real_self(&t), 1);
+	end(&t);
+	compare(&t, after, before);
+	EXPECT(noted(&t, "small", "no longer inlined into host"));
+	EXPECT_EQ(real_self(&t), 1);
+	end(&t);
+}
+
+TEST(changes_moved)
+{
+	static const char *const before[] = { "main;a;p;f;g 2000", "main;a;p 1000", "main;b 3000",
+					      "main;c 1000", NULL },
+				 *const after[] = { "main;a;p 1020", "main;b;f;g 1980",
+						    "main;b 2990", "main;c 400", NULL };
+	struct compared t;
+
+	compare(&t, before, after);
+	EXPECT(noted(&t, "f", "moved below b"));
+	EXPECT(noted(&t, "g", "") && noted(&t, "c", ""));
+	EXPECT(!of(&t, "p")->total.real && !of(&t, "a")->total.real && !of(&t, "b")->total.real);
+	EXPECT(of(&t, "c")->self.real);
+	EXPECT_EQ(real_self(&t), 1);
+	end(&t);
+}
+
 /* Numbers that only a made file has */
 TEST(changes_of_extremes)
 {

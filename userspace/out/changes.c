@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,45 +55,28 @@ void changes_free(struct changes *c)
 
 /* ---- Statistics ---- */
 
-/* Sums of the values of one function's runs, in the unit */
-struct moments {
-	double sum[STACK_SIDES], squares[STACK_SIDES];
-	double counted[STACK_SIDES]; /* the variance of the sum that is a count */
-	double raw;		     /* samples or microseconds, on both sides */
-};
-
-struct statistics {
-	size_t n[STACK_SIDES], freedom;
-	double count_scale[STACK_SIDES]; /* the mean of the squares of the scales; 0: no counts */
-	double least;			 /* raw: less shows nothing */
-	double spread;			 /* relative variance of runs that all functions share */
-};
-
 static void add_value(struct moments *m, enum stack_side side, uint64_t value, double scale,
 		      bool blocked)
 {
 	double scaled = (double)value * scale;
 
 	m->sum[side] += scaled;
-	m->squares[side] += scaled * scaled;
+	m->around[side] += scaled * scaled; /* until end_sums */
 	m->counted[side] += blocked ? 0 : scaled * scale;
 	m->raw += (double)value;
 }
 
-/* The sum of squares around the mean of a side. */
-static double around_mean(const struct moments *m, size_t n, enum stack_side side)
+/* The squares of the values become those of their distances from the mean. */
+static void end_sums(struct moments *m, const size_t n[STACK_SIDES])
 {
-	double ret = m->squares[side] - m->sum[side] * m->sum[side] / (double)n;
-
-	return ret > 0 ? ret : 0;
+	for (int side = 0; side < STACK_SIDES; side++)
+		m->around[side] =
+			fmax(m->around[side] - m->sum[side] * m->sum[side] / (double)n[side], 0);
 }
 
-/*
- * Moments of self and total of each function: two entries each. The last two are those of all
- * functions together.
- */
+/* Fills ret, by frame; the last one is that of all functions together. */
 static void sum_runs(const struct changes *c, const struct verdict_side *sides, size_t frames,
-		     struct moments *ret, struct statistics *st)
+		     struct function_moments *ret, struct statistics *st)
 {
 	size_t of_side[STACK_SIDES] = { 0 };
 	double raw = 0;
@@ -104,79 +88,39 @@ static void sum_runs(const struct changes *c, const struct verdict_side *sides, 
 		double scale = verdict_scale(&sides[side], v, &c->unit);
 
 		for (size_t i = 0; i < run->n; i++) {
-			struct moments *m = &ret[2 * (size_t)run->parts[i].frame];
+			struct function_moments *m = &ret[run->parts[i].frame];
 
-			add_value(&m[0], side, run->parts[i].self, scale, v->blocked);
-			add_value(&m[1], side, run->parts[i].total, scale, v->blocked);
+			add_value(&m->self, side, run->parts[i].self, scale, v->blocked);
+			add_value(&m->total, side, run->parts[i].total, scale, v->blocked);
 		}
-		add_value(&ret[2 * frames], side, v->value, scale, v->blocked);
+		add_value(&ret[frames].total, side, v->value, scale, v->blocked);
 		st->count_scale[side] += v->blocked ? 0 : scale * scale / (double)sides[side].n;
 		raw += (double)v->value;
+	}
+	for (size_t i = 0; i <= frames; i++) {
+		end_sums(&ret[i].self, st->n);
+		end_sums(&ret[i].total, st->n);
 	}
 	st->least = sides[0].runs[0].blocked ? CHANGES_BLOCKED * raw : CHANGES_SAMPLES;
 }
 
 /* The spread of runs beyond that of counts, in which large functions weigh most. */
-static double shared_spread(const struct statistics *st, const struct moments *m, size_t frames)
+static double shared_spread(const struct statistics *st, const struct function_moments *f,
+			    size_t frames)
 {
 	double beyond = 0, squares = 0;
 
-	for (size_t i = 0; i < 2 * frames; i += 2) {
+	for (size_t i = 0; i < frames; i++) {
+		const struct moments *m = &f[i].self;
+
 		for (int side = 0; side < STACK_SIDES; side++) {
 			double n = (double)st->n[side];
 
-			beyond += around_mean(&m[i], st->n[side], (enum stack_side)side) -
-				  (n - 1) * m[i].counted[side] / n;
-			squares += m[i].sum[side] * m[i].sum[side] / n / n * (n - 1);
+			beyond += m->around[side] - (n - 1) * m->counted[side] / n;
+			squares += m->sum[side] * m->sum[side] / n / n * (n - 1);
 		}
 	}
 	return beyond > 0 && squares > 0 ? beyond / squares : 0;
-}
-
-/* The probability that Student's t is farther from 0: its finite series. 0: normal distribution. */
-static double p_of(double t, size_t freedom)
-{
-	double angle = atan(fabs(t) / sqrt((double)freedom)), c = cos(angle) * cos(angle);
-	double term = freedom % 2 ? cos(angle) : 1, sum = 0;
-
-	if (!freedom)
-		return erfc(fabs(t) / sqrt(2));
-	for (size_t k = freedom % 2 ? 1 : 0; k + 2 <= freedom; k += 2) {
-		sum += term;
-		term *= c * (double)(k + 1) / (double)(k + 2);
-	}
-	sum *= sin(angle);
-	if (freedom % 2)
-		sum = (angle + sum) * 2 / M_PI;
-	return sum < 1 ? 1 - sum : 0;
-}
-
-static struct change_value value_of(const struct statistics *st, const struct moments *m)
-{
-	double mean[STACK_SIDES], counted = 0, expected = 0, around = 0, parts = 0, variance;
-	size_t freedom = st->freedom ? st->freedom + CHANGES_PRIOR : 0;
-	struct change_value ret = { .p = 2 };
-
-	for (int side = 0; side < STACK_SIDES; side++) {
-		double n = (double)st->n[side];
-
-		mean[side] = isfinite(m->sum[side]) ? m->sum[side] / n : 0;
-		/* Half a sample more: none may be chance, too. */
-		counted += (m->counted[side] + st->count_scale[side] / 2) / (n * n);
-		expected += st->spread * mean[side] * mean[side] / n;
-		around += around_mean(m, st->n[side], (enum stack_side)side);
-		parts += 1 / n;
-	}
-	variance = expected + counted;
-	if (st->freedom)
-		variance = fmax(counted,
-				(CHANGES_PRIOR * variance + around * parts) / (double)freedom);
-	ret.before = mean[STACK_BEFORE];
-	ret.after = mean[STACK_AFTER];
-	ret.interval = verdict_t(freedom) * sqrt(variance);
-	if (m->raw >= st->least && variance > 0 && isfinite(variance))
-		ret.p = p_of((ret.after - ret.before) / sqrt(variance), freedom);
-	return ret;
 }
 
 /* ---- Which changes are real ---- */
@@ -260,38 +204,82 @@ static int by_rank(const void *a, const void *b)
 	return by_size(x, y);
 }
 
+/* The row of a function; what moved is not tested. */
+static struct function_change change_of(const struct statistics *st, uint32_t frame,
+					const struct function_moments *f)
+{
+	struct function_change ret = { .frame = frame,
+				       .note = f->note,
+				       .other = f->other,
+				       .self = moments_value(st, &f->self),
+				       .total = moments_value(st, &f->total) };
+
+	if (f->moved_self)
+		ret.self.p = 2;
+	if (f->moved_total)
+		ret.total.p = 2;
+	return ret;
+}
+
 int changes_make(struct changes *c, const struct stackset *ss,
 		 const struct verdict_side sides[STACK_SIDES], const struct verdict_unit *unit)
 {
 	const size_t frames = ss->frames.n;
-	struct moments *m = calloc(2 * frames + 2, sizeof(*m));
+	struct function_moments *f = calloc(frames + 1, sizeof(*f));
 	struct statistics st = { .n = { sides[0].n, sides[1].n },
 				 .freedom = sides[0].n + sides[1].n - STACK_SIDES };
 	int err = -ENOMEM;
 
 	c->unit = *unit;
 	c->list = calloc(frames + 1, sizeof(*c->list));
-	if (m && c->list) {
-		sum_runs(c, sides, frames, m, &st);
-		st.spread = st.freedom ? shared_spread(&st, m, frames)
+	if (f && c->list) {
+		sum_runs(c, sides, frames, f, &st);
+		st.spread = st.freedom ? shared_spread(&st, f, frames)
 				       : verdict_spread(&sides[0]) * verdict_spread(&sides[0]);
+		err = moves_find(ss, &st, f);
+	}
+	if (!err) {
 		for (size_t i = 0; i < frames; i++)
-			if (m[2 * i + 1].raw > 0) /* others are of stacks that are left out */
-				c->list[c->n++] = (struct function_change){
-					.frame = (uint32_t)i,
-					.self = value_of(&st, &m[2 * i]),
-					.total = value_of(&st, &m[2 * i + 1]),
-				};
-		c->all = value_of(&st, &m[2 * frames]);
+			if (f[i].total.raw > 0 && !f[i].replaced) /* others: of stacks left out */
+				c->list[c->n++] = change_of(&st, (uint32_t)i, &f[i]);
+		c->all = moments_value(&st, &f[frames].total);
 		err = mark_real(c);
 	}
-	free(m);
+	free(f);
 	if (!err && c->n)
 		qsort(c->list, c->n, sizeof(*c->list), by_rank);
 	return err;
 }
 
 /* ---- What is said of them ---- */
+
+char *change_note_text(const struct stackset *ss, const struct function_change *c,
+		       char buf[CHANGE_NOTE_TEXT])
+{
+	const char *name = c->other < ss->frames.n ? stackset_frame_name(ss, c->other) : "";
+
+	*buf = 0;
+	switch (c->note) {
+	case CHANGE_ONLY:
+		break;
+	case CHANGE_RENAMED:
+		snprintf(buf, CHANGE_NOTE_TEXT, "renamed from %s", name);
+		break;
+	case CHANGE_INLINED:
+		snprintf(buf, CHANGE_NOTE_TEXT, "inlined into %s", name);
+		break;
+	case CHANGE_OUTLINED:
+		snprintf(buf, CHANGE_NOTE_TEXT, "no longer inlined into %s", name);
+		break;
+	case CHANGE_HOST:
+		snprintf(buf, CHANGE_NOTE_TEXT, "with %s", name);
+		break;
+	case CHANGE_MOVED:
+		snprintf(buf, CHANGE_NOTE_TEXT, "moved below %s", name);
+		break;
+	}
+	return buf;
+}
 
 double changes_ratio(const struct changes *c)
 {

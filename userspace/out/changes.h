@@ -4,7 +4,7 @@
  *
  * The change of a function is the difference of the means of the runs. Its variance has the two
  * sources that verdict.h describes: counts, and runs that differ. With several runs on a side, the
- * spread that all functions share is estimated first. It stands for CHANGES_PRIOR degrees of
+ * spread that all functions share is estimated first. It stands for MOMENTS_PRIOR degrees of
  * freedom, and each function's own variance around its means for the rest: a few runs alone would
  * let functions that happened to be steady appear sure.
  *
@@ -15,23 +15,18 @@
 #ifndef SFBPF_OUT_CHANGES_H
 #define SFBPF_OUT_CHANGES_H
 
+#include "out/moves.h"
 #include "out/out_stacks.h"
 #include "out/verdict.h"
 
-#define CHANGES_PRIOR	8     /* degrees of freedom of the shared spread */
 #define CHANGES_FALSE	0.01  /* part of the changes called real that are not */
 #define CHANGES_SAMPLES 10    /* fewer on both sides together cannot show a change */
 #define CHANGES_BLOCKED 0.001 /* less blocked time cannot, as a part of all */
 
-struct change_value {
-	double before, after; /* means of the runs */
-	double interval;      /* half of the 95 % interval of after - before */
-	double p;	      /* the probability of such a change by chance; 2: too few samples */
-	bool real;
-};
-
 struct function_change {
 	uint32_t frame;
+	enum change_note note;
+	uint32_t other; /* the function that the note names */
 	struct change_value self, total;
 };
 
@@ -62,6 +57,10 @@ int changes_make(struct changes *c, const struct stackset *ss,
 		 const struct verdict_side sides[STACK_SIDES], const struct verdict_unit *unit);
 void changes_free(struct changes *c); /* c may be zeroed */
 
+/* "renamed from X", "moved below X", ...; "" if there is nothing to say. Returns buf. */
+#define CHANGE_NOTE_TEXT (STACK_TEXT_MAX + 64)
+char *change_note_text(const struct stackset *ss, const struct function_change *c,
+		       char buf[CHANGE_NOTE_TEXT]);
 /* AFTER / BEFORE of all in the unit; 1 if shares are compared, or one is 0. c may be NULL. */
 double changes_ratio(const struct changes *c);
 /* *ret, by frame: whether its change is real, in self or total. Freed by the caller. 0, -ENOMEM. */

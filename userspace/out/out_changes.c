@@ -4,11 +4,18 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "out/changes.h"
 #include "out/out.h"
 #include "out/out_table.h"
+
+static void name_of(const struct stackset *ss, uint32_t frame, char ret[STACK_TEXT_MAX])
+{
+	snprintf(ret, STACK_TEXT_MAX, "%s%s", stackset_frame_name(ss, frame),
+		 stack_kind_suffix(stackset_frame_kind(ss, frame)));
+}
 
 /* ---- The table ---- */
 
@@ -67,6 +74,8 @@ static void put_change(const struct change_value *v, const struct scale *s, FILE
 static void put_function(const struct stackset *ss, const struct function_change *c,
 			 const struct scale *s, int columns, FILE *f)
 {
+	char name[STACK_TEXT_MAX + CHANGE_NOTE_TEXT], note[CHANGE_NOTE_TEXT];
+
 	fprintf(f, "%7.*f %7.*f ", s->decimals, c->self.before * s->factor, s->decimals,
 		c->self.after * s->factor);
 	put_change(&c->self, s, f);
@@ -74,8 +83,12 @@ static void put_function(const struct stackset *ss, const struct function_change
 		c->total.after * s->factor);
 	put_change(&c->total, s, f);
 	putc(' ', f);
-	out_table_name(f, stackset_frame_name(ss, c->frame),
-		       stack_kind_suffix(stackset_frame_kind(ss, c->frame)), NAME_COLUMN, columns);
+	name_of(ss, c->frame, name);
+	if (*change_note_text(ss, c, note)) {
+		strncat(name, ", ", sizeof(name) - strlen(name) - 1);
+		strncat(name, note, sizeof(name) - strlen(name) - 1);
+	}
+	out_table_name(f, name, "", NAME_COLUMN, columns);
 }
 
 static void put_functions(const struct stackset *ss, const struct stacks_text *o,
@@ -192,13 +205,14 @@ static void put_numbers(struct json *j, const char *prefix, const struct change_
 static void json_function(struct json *j, const struct stackset *ss,
 			  const struct function_change *c)
 {
-	char name[STACK_TEXT_MAX];
+	char name[STACK_TEXT_MAX], note[CHANGE_NOTE_TEXT];
 
-	snprintf(name, sizeof(name), "%s%s", stackset_frame_name(ss, c->frame),
-		 stack_kind_suffix(stackset_frame_kind(ss, c->frame)));
+	name_of(ss, c->frame, name);
 	json_newline(j);
 	json_object(j, NULL);
 	json_str(j, "name", name);
+	if (*change_note_text(ss, c, note))
+		json_str(j, "note", note);
 	put_numbers(j, "", &c->self);
 	put_numbers(j, "total_", &c->total);
 	json_object_end(j);

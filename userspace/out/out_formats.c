@@ -20,7 +20,8 @@ static int recorded_json(const struct out_recorded *r, FILE *f)
 
 static int recorded_text(const struct out_recorded *r, FILE *f)
 {
-	return stacks_write_text(r->stacks, r->text, f);
+	return r->text->two_sides ? changes_write_text(r->stacks, r->text, f)
+				  : stacks_write_text(r->stacks, r->text, f);
 }
 
 static int recorded_pprof(const struct out_recorded *r, FILE *f)

@@ -8,7 +8,6 @@
 
 #include "base/vec.h"
 #include "out/out.h"
-#include "out/out_changes.h"
 #include "out/out_html.h"
 #include "out/out_table.h"
 
@@ -368,11 +367,8 @@ int stacks_write_text(const struct stackset *ss, const struct stacks_text *o, FI
 	struct stacks_group *groups = NULL;
 	struct stacks_tally *tally;
 	size_t ngroups = 0;
-	int err;
+	int err = stacks_tally(ss, &tally);
 
-	if (o->two_sides)
-		return changes_write_text(ss, o, f);
-	err = stacks_tally(ss, &tally);
 	if (!err && o->by && (err = stacks_groups(ss, &groups, &ngroups)))
 		free(tally);
 	if (err)

@@ -40,6 +40,7 @@ int stacks_write_folded(const struct stackset *ss, bool two_sides, uint64_t max,
  */
 int stacks_write_pprof(const struct stackset *ss, const struct html_meta *meta, const char *by,
 		       FILE *f);
+/* Text of one side. */
 int stacks_write_text(const struct stackset *ss, const struct stacks_text *opts, FILE *f);
 
 /* The sums of what stacks begin with, largest first (AFTER, then BEFORE). */

@@ -2,6 +2,7 @@
 #include "prof/stackset.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,9 +45,36 @@ int stackset_module(struct stackset *ss, const char *module, uint32_t *ret)
 	return strpool_intern(ss->strings, module, strlen(module), ret);
 }
 
+/* Replaces a name as ss->renames says. */
+static int rename_string(struct stackset *ss, uint32_t *name)
+{
+	struct stack_renames *r = ss->renames;
+	const char *s = strpool_str(ss->strings, *name), *to = s;
+	size_t had;
+
+	if (!r || !r->n)
+		return 0;
+	had = r->cap;
+	if (vec_reserve(&r->known, &r->cap, (size_t)*name + 1, sizeof(*r->known)))
+		return -ENOMEM;
+	memset(r->known + had, 0, (r->cap - had) * sizeof(*r->known));
+	if (!r->known[*name]) {
+		for (size_t i = 0; i < r->n && to == s; i++)
+			if (!fnmatch(r->list[i].from, s, 0))
+				to = r->list[i].to;
+		if (strpool_intern(ss->strings, to, strlen(to), &r->known[*name]))
+			return -ENOMEM;
+		r->known[*name]++;
+	}
+	*name = r->known[*name] - 1;
+	return 0;
+}
+
 int stackset_frame_of(struct stackset *ss, uint32_t name, uint32_t module, enum stack_kind kind,
 		      uint32_t *ret)
 {
+	if (rename_string(ss, &name))
+		return -ENOMEM;
 	return idmap_get(&ss->frames, (uint64_t)name << 32 | module, kind, ret);
 }
 
@@ -113,7 +141,7 @@ static int add_leaf(struct stackset *ss, const char *comm, uint32_t pid, uint32_
 	if (value > UINT64_MAX - ss->totals[side])
 		return -EOVERFLOW;
 	if (strpool_intern(ss->strings, comm, strlen(comm), &comm_id) ||
-	    idmap_get(&ss->groups, comm_id, pid, &group) ||
+	    rename_string(ss, &comm_id) || idmap_get(&ss->groups, comm_id, pid, &group) ||
 	    idmap_get(&ss->leaves, node, group, &leaf) ||
 	    vec_reserve(&ss->values, &ss->values_cap, ss->leaves.n, sizeof(*ss->values)))
 		return -ENOMEM;
@@ -134,6 +162,41 @@ int stackset_add(struct stackset *ss, const char *comm, uint32_t pid, const uint
 	int err = stackset_path(ss, frames, n, &node);
 
 	return err ? err : add_leaf(ss, comm, pid, node, side, value);
+}
+
+/* Makes the leaves anew, as two of them may become one. */
+int stackset_rename_groups(struct stackset *ss, const uint32_t *to)
+{
+	struct idmap leaves = { 0 };
+	uint64_t(*values)[STACK_SIDES] = NULL;
+	size_t cap = 0;
+	uint32_t leaf, group;
+	int err = 0;
+
+	for (size_t l = 0; l < ss->leaves.n && !err; l++) {
+		struct idmap_key key = ss->groups.keys[ss->leaves.keys[l].b];
+		size_t had = leaves.n;
+
+		err = idmap_get(&ss->groups, to[key.a], key.b, &group);
+		if (!err)
+			err = idmap_get(&leaves, ss->leaves.keys[l].a, group, &leaf);
+		if (!err)
+			err = vec_reserve(&values, &cap, leaves.n, sizeof(*values));
+		for (int side = 0; side < STACK_SIDES && !err; side++)
+			values[leaf][side] = (leaf == had ? 0 : values[leaf][side]) +
+					     ss->values[l][side];
+	}
+	if (err) {
+		idmap_free(&leaves);
+		free(values);
+		return err;
+	}
+	idmap_free(&ss->leaves);
+	free(ss->values);
+	ss->leaves = leaves;
+	ss->values = values;
+	ss->values_cap = cap;
+	return 0;
 }
 
 size_t stackset_bytes(const struct stackset *ss)

@@ -71,6 +71,18 @@ struct stack_labels {
 #define STACK_TEXT_MAX 4096 /* size of a name with its suffix and NUL */
 #define STACK_ROOT     0u   /* node without a frame */
 
+#define STACK_RENAMES 32
+
+/* Other names for functions and threads while they are added. */
+struct stack_renames {
+	struct {
+		const char *from, *to; /* names; the first one is a glob */
+	} list[STACK_RENAMES];
+	size_t n;
+	uint32_t *known; /* new name + 1, by string; 0: not looked up yet */
+	size_t cap;
+};
+
 struct stackset {
 	struct strpool *strings;
 	struct idmap frames; /* name << 32 | module, kind */
@@ -93,6 +105,7 @@ struct stackset {
 	 */
 	bool no_modules;
 	struct stack_choice choice;
+	struct stack_renames *renames; /* NULL: none */
 	/* Where stackset_add keeps values instead of adding them up; NULL: not kept */
 	struct stack_log *log;
 };
@@ -126,6 +139,8 @@ int stackset_path(struct stackset *ss, const uint32_t *frames, size_t n, uint32_
 int stackset_add(struct stackset *ss, const char *comm, uint32_t pid, const uint32_t *frames,
 		 size_t n, enum stack_side side, uint64_t value);
 
+/* Replaces the names that stacks begin with. to: by string. 0 or -ENOMEM. */
+int stackset_rename_groups(struct stackset *ss, const uint32_t *to);
 size_t stackset_bytes(const struct stackset *ss); /* bytes of memory */
 /*
  * Adds the leaves of src with these values, in place of its own, to dst; those of 0 are left out.

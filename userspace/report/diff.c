@@ -2,11 +2,13 @@
 /* sfbpf diff: compares two profiles. */
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/exitcode.h"
 #include "cli/tools.h"
+#include "report/match_names.h"
 #include "report/stacks_io.h"
 
 static const struct option_spec options[] = {
@@ -23,6 +25,9 @@ static const struct option_spec options[] = {
 	{ OPT_SHARE, "share", NULL,
 	  "compare functions by their shares of their side, in place of the unit of the "
 	  "verdict" },
+	{ OPT_MATCH, "match", "OLD=NEW",
+	  "compare the processes, threads or functions of BEFORE that are called OLD, a name or "
+	  "a pattern like 'old_*', with NEW; may be repeated" },
 	{ 0 }
 };
 
@@ -32,14 +37,13 @@ const struct tool_spec diff_tool = {
 	.name = "diff",
 	.usage = "diff [options] BEFORE AFTER | BEFORE... -- AFTER...",
 	.brief = "compare two recorded profiles, or several runs of each side",
-	.summary =
-		"Compares two profiles that 'sfbpf record' or 'sfbpf offcpu' wrote as folded "
-		"lines, JSON or pprof. The first line says whether AFTER is faster or slower, "
-		"with the 95 % interval of the change: several runs of each side make it "
-		"narrower. Then comes a table of the functions that changed, in the same unit. "
-		"Other formats are a red and blue flame graph, JSON and folded lines. "
-		"Each may be a directory of windows that 'sfbpf agent' wrote, or the URL of a "
-		"ClickHouse that it sends to.",
+	.summary = "Compares two profiles that 'sfbpf record' or 'sfbpf offcpu' wrote as folded "
+		   "lines, JSON or pprof. The first line says whether AFTER is faster or slower, "
+		   "with the 95 % interval of the change: several runs of each side make it "
+		   "narrower. Then comes a table of the functions that changed, in the same unit. "
+		   "Other formats are a red and blue flame graph, JSON and folded lines. "
+		   "Each may be a directory of windows that 'sfbpf agent' wrote, or the URL of a "
+		   "ClickHouse that it sends to.",
 	.options = options,
 	.permute = true,
 	.examples = "  sfbpf diff old.folded new.folded           the largest changes\n"
@@ -98,13 +102,16 @@ struct operands {
 	int n, before;
 };
 
+#define COMMAND_BYTES sizeof(((struct stacks_meta *)0)->command)
+
 /* The runs of a side are told by how much each adds to the side's total. */
 static int read_runs(struct view *v, char *const *paths, int n, enum stack_side side,
-		     struct verdict_side *ret)
+		     struct verdict_side *ret, char command[COMMAND_BYTES])
 {
 	char unit[sizeof(v->meta.unit)];
 	int err = 0;
 
+	v->stacks.renames = side == STACK_BEFORE ? &v->match : NULL;
 	for (int i = 0; i < n && !err; i++) {
 		uint64_t had = v->stacks.totals[side];
 
@@ -118,6 +125,10 @@ static int read_runs(struct view *v, char *const *paths, int n, enum stack_side 
 			err = complain(EXIT_USAGE, "more than %d runs of a side", VERDICT_RUNS);
 		if (!err && changes_add_run(&v->changes, &v->stacks, side))
 			err = complain(EXIT_FAILED, "out of memory");
+		if (!i)
+			strcpy(command, v->meta.command);
+		else if (strcmp(command, v->meta.command) != 0)
+			*command = 0;
 	}
 	ret->work = v->work[side];
 	return err;
@@ -165,7 +176,7 @@ static int compare(struct view *v, const struct operands *o)
 {
 	const int after = o->n == 1 ? 0 : o->before;
 	struct verdict_side sides[STACK_SIDES] = { 0 };
-	char line[512];
+	char line[512], commands[STACK_SIDES][COMMAND_BYTES] = { "", "" };
 	int err;
 
 	v->before = v->ago_ns	      ? "earlier"
@@ -174,13 +185,17 @@ static int compare(struct view *v, const struct operands *o)
 	v->title = path_name(o->paths[after]);
 	/* Folded lines have no modules, and library versions may differ. */
 	v->stacks.no_modules = true;
-	err = read_runs(v, o->paths, o->before, STACK_BEFORE, &sides[STACK_BEFORE]);
+	err = read_runs(v, o->paths, o->before, STACK_BEFORE, &sides[STACK_BEFORE],
+			commands[STACK_BEFORE]);
 	if (!err)
-		err = read_runs(v, o->paths + after, o->n - after, STACK_AFTER,
-				&sides[STACK_AFTER]);
+		err = read_runs(v, o->paths + after, o->n - after, STACK_AFTER, &sides[STACK_AFTER],
+				commands[STACK_AFTER]);
 	/* What is on one side only is a difference, but not of two labels. */
 	if (!err && (v->against.name || !v->stacks.totals[STACK_BEFORE]))
 		err = view_check(v, STACK_AFTER);
+	if (!err && (v->take.by == STACK_BY_PROCESS || v->take.by == STACK_BY_THREAD) &&
+	    match_names(&v->stacks, (const char *const[]){ commands[0], commands[1] }))
+		err = complain(EXIT_FAILED, "out of memory");
 	if (!err)
 		err = judge(v, sides, line, sizeof(line));
 	return err ? err : view_write(v);
@@ -240,5 +255,6 @@ static int diff_run(int argc, char **argv)
 	err = compare(&v, &o);
 	stackset_free(&v.stacks);
 	changes_free(&v.changes);
+	free(v.match.known);
 	return err;
 }

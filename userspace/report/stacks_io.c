@@ -213,6 +213,18 @@ static int take_against(struct view *v, const char *arg)
 	return complain(EXIT_USAGE, "--against: '%s' is not NAME=VALUE", arg);
 }
 
+static int take_match(struct view *v, const char *arg)
+{
+	struct stack_renames *m = &v->match;
+
+	if (m->n == STACK_RENAMES)
+		return complain(EXIT_USAGE, "--match: more than %d names", STACK_RENAMES);
+	if (!cut_label(optarg, &m->list[m->n].from, &m->list[m->n].to) || !*m->list[m->n].to)
+		return complain(EXIT_USAGE, "--match: '%s' is not OLD=NEW", arg);
+	m->n++;
+	return 0;
+}
+
 /* "run", "second" or "N1:N2", the units of work before and after. */
 static int take_per(struct view *v, const char *arg)
 {
@@ -277,6 +289,8 @@ static int take_option(void *ctx, int id, const char *arg)
 	case OPT_SHARE:
 		v->share = true;
 		return 0;
+	case OPT_MATCH:
+		return take_match(v, arg);
 	case OPT_OFF_CPU:
 		v->choice.off_cpu = true;
 		return 0;

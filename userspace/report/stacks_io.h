@@ -18,6 +18,7 @@ struct view {
 	const char *verdict_line;    /* diff; NULL: not a comparison */
 	struct changes changes;	     /* diff */
 	bool share;		     /* diff: --share */
+	struct stack_renames match;  /* diff: --match */
 	enum verdict_per per;	     /* diff: --per */
 	double work[STACK_SIDES];    /* diff: units of work of --per */
 	const char *output, *format; /* -o, --format; NULL: not given */
@@ -91,7 +92,8 @@ enum {
 	OPT_HEADER_FILE,
 	OPT_CA_FILE,
 	OPT_PER,
-	OPT_SHARE
+	OPT_SHARE,
+	OPT_MATCH
 };
 
 #endif
