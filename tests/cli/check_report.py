@@ -486,8 +486,8 @@ def check_diff_json(name):
 
 def check_diff_moves(name):
     """Functions that were renamed, inlined or moved are no change; programs of two versions."""
-    old = ["main;old 2000", "main;host 500", "main;host;small 1500", "main;a;f;g 3000", "main;a 900",
-           "main;b 900", "main;slow 4000"]
+    old = ["main;old 2000", "main;host 500", "main;host;small 1500", "main;a;f;g 3000",
+           "main;a 900", "main;b 900", "main;slow 4000"]
     new = ["main;young 2010", "main;host 1980", "main;b;f;g 2990", "main;a 910", "main;b 895",
            "main;slow 2000"]
     sides = (("v1.folded", "prog-1.2", old), ("v2.folded", "prog-1.10", new))
