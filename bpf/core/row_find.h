@@ -51,7 +51,7 @@ static __attribute__((always_inline)) inline sf_u32 row_find(const struct sf_tab
 	lo = SF_AT16(chunk, base + (low >> 8) * 2);
 	hi = SF_AT16(chunk, base + (low >> 8) * 2 + 2);
 	rows = base + SF_PAGE_ROWS;
-	/* A halving has no branch: half of them would be mispredicted, and the verifier tries both. */
+	/* Halving has no branch: half would be mispredicted, and the verifier tries both ways. */
 	for (int i = 0; i < 9 && lo < hi; i++) {
 		sf_u32 mid = (lo + hi) >> 1;
 		sf_u64 ahead = (sf_u64)low - (SF_AT32(chunk, rows + mid * 4) & 0xffff);
