@@ -118,6 +118,7 @@ needs_tests() {
 		rustc? command rustc
 		luajit? command luajit
 		python3-greenlet? python greenlet
+		libcoro-perl? file /var/lib/dpkg/info/libcoro-perl.list
 		libphp-embed? file /usr/lib/libphp.so
 		mono-mcs|mono-devel? command mcs
 		erlang-base? command erlc
