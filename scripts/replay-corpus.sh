@@ -55,7 +55,7 @@ for target in tests/fuzz/fuzz_*.c; do
 		status=1
 	elif ! $cc -std=gnu11 -g -O1 -D_GNU_SOURCE -Iuserspace -Ibpf -fsanitize=address,undefined \
 		-fno-sanitize-recover=undefined -o "$work/$name" "$work/driver.c" "$target" \
-		build-san/libcore.a $libs -lz -liberty -lelf -lpthread 2>"$work/err"; then
+		build-san/libcore.a $libs -lz -liberty -lm -lelf -lpthread 2>"$work/err"; then
 		echo "FAIL corpus-$name: does not build: $(head -n 1 "$work/err")"
 		status=1
 	elif ! find "$corpus" $reject -type f -print0 |
