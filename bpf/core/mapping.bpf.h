@@ -154,7 +154,7 @@ __noinline int vma_find(u32 slot, u64 addr)
 	st = stats_here();
 	if (st)
 		st->vma_walks++;
-	vma = vma_walk(slot, addr);
+	vma = vma_walk(slot, addr, true);
 	if (!vma || !(KLOAD(vma, struct vm_area_struct, vm_flags) & VM_EXEC))
 		return -1;
 	put = s->vma_put;

@@ -27,19 +27,14 @@ static __always_inline u64 maple_word(struct sf_scratch *s, u64 node, u32 i)
 	return CAN_CAST ? kload(node + 8 * i) : s->node[INDEX(i, 32)];
 }
 
-/*
- * What node `e` has for addr: a node of the next level, at a leaf the VMA, or 0 for a hole. Global:
- * verified once for all levels.
- */
-__noinline u64 maple_entry(u32 slot, u64 e, u64 addr)
+/* What node `e` has for addr: a node of the next level, at a leaf the VMA, or 0 for a hole. */
+static __always_inline u64 maple_find(struct sf_scratch *s, u64 e, u64 addr)
 {
-	struct sf_scratch *s = scratch_of(slot);
 	u64 node = MAPLE_NODE(e);
-	u32 type = MAPLE_TYPE(e);
-	u32 pivots = type == 3 ? 9 : 15;
+	u32 pivots = MAPLE_TYPE(e) == 3 ? 9 : 15;
 	u32 i;
 
-	if (!s || (!CAN_CAST && bpf_probe_read_kernel(s->node, sizeof(s->node), (void *)node)))
+	if (!CAN_CAST && bpf_probe_read_kernel(s->node, sizeof(s->node), (void *)node))
 		return 0;
 #pragma clang loop unroll(disable)
 	for (i = 0; i < 15; i++) {
@@ -54,8 +49,16 @@ __noinline u64 maple_entry(u32 slot, u64 e, u64 addr)
 	return maple_word(s, node, 1 + pivots + i);
 }
 
+/* maple_find(), which the verifier goes through once for all levels */
+__noinline u64 maple_entry(u32 slot, u64 e, u64 addr)
+{
+	struct sf_scratch *s = scratch_of(slot);
+
+	return s ? maple_find(s, e, addr) : 0;
+}
+
 /* The vm_area_struct that holds addr, as a kernel address; 0 if none. */
-static __always_inline u64 vma_walk(u32 slot, u64 addr)
+static __always_inline u64 vma_walk(u32 slot, u64 addr, bool may_call)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	bool leaf = false;
@@ -70,7 +73,7 @@ static __always_inline u64 vma_walk(u32 slot, u64 addr)
 #pragma clang loop unroll(disable)
 	for (level = 0; level < MAPLE_LEVELS && !leaf; level++) {
 		leaf = MAPLE_TYPE(e) == 1;
-		e = maple_entry(slot, e, addr);
+		e = may_call ? maple_entry(slot, e, addr) : maple_find(s, e, addr);
 		if ((e & 3) == 2 || !e) /* not a node: a hole */
 			return 0;
 	}
@@ -80,10 +83,10 @@ static __always_inline u64 vma_walk(u32 slot, u64 addr)
 	return e;
 }
 
-/* Calls vma_walk for all but vma_find, below which the stack has no room. Global: verified once. */
+/* vma_walk() for all but vma_find. Seven calls may lie above, and the kernel allows eight frames. */
 __noinline u64 vma_near(u32 slot, u64 addr)
 {
-	return vma_walk(slot, addr);
+	return vma_walk(slot, addr, false);
 }
 
 /* Set by a stat() since 4e40eff0b573 (6.13), so that the next change gets another time */

@@ -67,6 +67,12 @@ class Object:
         return own + below[0], ["%s (%d)" % (function, self.own[function])] + below[1]
 
 
+    def longest(self, function):
+        """The chain of most calls from here."""
+        below = [self.longest(c) for c in self.calls.get(function, ()) if c in self.own]
+        return [function] + max(below, key=len, default=[])
+
+
 def main():
     tool = shutil.which("llvm-objdump") or shutil.which("llvm-objdump-14")
     paths = [p for p in sorted(glob.glob(OUTPUT + "/*.bpf.o")) if ".tmp." not in p]
@@ -77,10 +83,14 @@ def main():
         kind = os.path.basename(path)[:-len(".bpf.o")]
         name = "bpf-stack-" + kind
         obj = Object(path, tool)
-        used, chain = max(obj.deepest(r) for r in LOADED.get(kind, obj.roots) if r not in NEWER)
+        roots = LOADED.get(kind, obj.roots)
+        used, chain = max(obj.deepest(r) for r in roots if r not in NEWER)
+        calls = max((obj.longest(r) for r in roots), key=len)
         print("# %s: at most %d bytes" % (name, used))
-        if used > STACK or len(chain) > DEPTH:
+        if used > STACK:
             print("FAIL %s: %d bytes: %s" % (name, used, " -> ".join(chain)))
+        elif len(calls) > DEPTH:
+            print("FAIL %s: %d frames: %s" % (name, len(calls), " -> ".join(calls)))
         else:
             print("ok " + name)
 

@@ -195,7 +195,7 @@ __noinline int java_file(u32 slot)
 		return 0;
 	v = &s->lang.other;
 	v->state = SF_MOD_JIT;
-	vma = vma_walk(slot, s->lang.begin.java.file);
+	vma = vma_near(slot, s->lang.begin.java.file);
 	inode = vma ? vma_inode(vma) : 0;
 	if (!inode)
 		return 0;
