@@ -346,7 +346,7 @@ def large_stacks():
     names = ["ns%d::function_%d" % (i % 50, i) for i in range(20000)]
     stacks = {}
     while len(stacks) < 100000:
-        h, s = rng.randrange(6), ["comm%d" % rng.randrange(6), "_start", "main"]
+        h, s = rng.randrange(6), ["comm_" + rng.choice("abcdef"), "_start", "main"]
         for _ in range(rng.randrange(8, 45)):
             h = (h * 31 + (0 if rng.random() < .8 else rng.randrange(6))) % len(names)
             s.append(names[h])

@@ -162,6 +162,37 @@ def check_workers(name):
     h.check(name, errors)
 
 
+def check_thread_names(name):
+    """Three threads whose names differ in numbers have one name, in what record and report write;
+    two of them, a single one and the main thread keep theirs.
+    """
+    threads = ["pool-1-thr-1", "pool-1-thr-2", "pool-2-thr-30", "duo-1", "duo-2", "solo-7"]
+    program = h.link_program("thread-names", "prog-7")
+    want = {"pool-N-thr-N", "duo-1", "duo-2", "solo-7"}
+    errors, kept = [], h.tmpfile("threads.json")
+
+    def folded(what, path, wanted):
+        found = {}
+        for s in h.read_folded(path):
+            found[s.comm] = found.get(s.comm, 0) + s.count
+        found.pop("prog-7", 0)
+        if set(found) != wanted:
+            errors.append("%s: %s" % (what, found))
+
+    for options, wanted in (([], want), (["--threads"], set(threads))):
+        path = h.tmpfile("threads.folded")
+        subprocess.run([h.SFBPF, "record", "-q", "-F", "199", *options, "-o", path, "--", program,
+                        *threads], check=True)
+        folded("record %s" % options, path, wanted)
+    subprocess.run([h.SFBPF, "record", "-q", "-F", "199", "-o", kept, "--", program, *threads],
+                   check=True)
+    for options, wanted in (([], want), (["--threads"], set(threads))):
+        path = h.tmpfile("reported.folded")
+        subprocess.run([h.SFBPF, "report", *options, "-o", path, kept], check=True)
+        folded("report %s" % options, path, wanted)
+    h.check(name, errors)
+
+
 def check_kernel_and_user_only(name):
     h.wait_busy(h.start([h.link_program("readzero", "parts"), "60"]))
     errors = []
@@ -603,7 +634,8 @@ def check_interrupt(name):
 h.run_checks([
     check_account, check_account_small_ring, check_account_filter,
     check_process_names, check_sframe_alone,
-    check_seldom_and_often, check_exec, check_workers, check_kernel_and_user_only, check_command,
+    check_seldom_and_often, check_exec, check_workers, check_thread_names,
+    check_kernel_and_user_only, check_command,
     check_command_files, check_busy_machine, check_progress,
     check_new_file, check_brief_300_runs, check_later_passes,
     check_static_without_tables, check_exit_usage,

@@ -74,6 +74,7 @@ plain() {
 	c init init.c
 	c sig sig.c
 	c threads threads.c -pthread
+	c thread-names thread_names.c -pthread
 	c leaderless leaderless.c -pthread
 	c rawclone rawclone.c
 	c vdso vdso.c

@@ -106,6 +106,7 @@ struct out_format {
 	bool cgroups, threads;
 	bool go_lines; /* it has lines and inlined functions of Go code without being asked */
 	bool timeline; /* needs out_report.timeline */
+	bool apart;    /* it has each thread's own name (prof/thread_names.h) */
 	bool slices;   /* uses out_report.slices */
 	/* Others' files of other formats have the suffix, too: it counts with --timeline only */
 	bool shared_suffix;

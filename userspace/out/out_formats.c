@@ -49,6 +49,7 @@ const struct out_format *out_format_at(size_t i)
 		{ .name = "json",
 		  .suffixes = { ".json" },
 		  .cgroups = true,
+		  .apart = true,
 		  .write = out_json,
 		  .write_compared = recorded_json },
 		{ .name = "text", .write = out_text, .write_recorded = recorded_text },
@@ -74,6 +75,7 @@ const struct out_format *out_format_at(size_t i)
 		  .binary = true,
 		  .threads = true,
 		  .timeline = true,
+		  .apart = true,
 		  .shared_suffix = true,
 		  .write = out_firefox },
 		{ .name = "perfetto",
@@ -81,6 +83,7 @@ const struct out_format *out_format_at(size_t i)
 		  .binary = true,
 		  .threads = true,
 		  .timeline = true,
+		  .apart = true,
 		  .write = out_perfetto },
 	};
 

@@ -334,6 +334,36 @@ int profile_merge(struct profile *dst, const struct profile *src)
 	return err;
 }
 
+/* Whether the thread has a name of its own. */
+static bool is_named(const struct profile *p, const struct stack *s)
+{
+	const char *process = profile_process_name(p, s->pid);
+
+	return process && strcmp(s->comm, process) != 0;
+}
+
+int profile_thread_names(const struct profile *p, struct thread_names *ret)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < p->nstacks && !err; i++)
+		if (is_named(p, &p->stacks[i]))
+			err = thread_names_add(ret, p->stacks[i].pid, p->stacks[i].comm);
+	return err;
+}
+
+void profile_common_names(struct profile *p, const struct thread_names *t)
+{
+	char common[THREAD_NAME_MAX];
+
+	for (size_t i = 0; i < p->nstacks; i++) {
+		struct stack *s = &p->stacks[i];
+
+		if (is_named(p, s) && thread_names_common(t, s->pid, s->comm, common))
+			memcpy(s->comm, common, strlen(common) + 1); /* not longer */
+	}
+}
+
 void profile_mark(const struct profile *p, const struct modules *ms)
 {
 	for (size_t i = 0; i < p->nstacks; i++)

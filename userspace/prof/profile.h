@@ -14,6 +14,7 @@
 
 #include "border/sfbpf_shared.h"
 #include "files/module.h"
+#include "prof/thread_names.h"
 #include "sym/symbolizer.h"
 
 struct profile;
@@ -85,6 +86,11 @@ void profile_forget_processes(struct profile *p);
 int profile_merge_cgroup(struct profile *dst, const struct profile *src, uint64_t cgroup_id);
 /* Adds stack i of src only. */
 int profile_merge_one(struct profile *dst, const struct profile *src, size_t i);
+
+/* Adds the names of all threads, but not those that are the name of their process. 0 or -ENOMEM. */
+int profile_thread_names(const struct profile *p, struct thread_names *ret);
+/* Gives threads their common names. Call it after the last sample. */
+void profile_common_names(struct profile *p, const struct thread_names *t);
 
 /* Calls modules_mark for all user frames */
 void profile_mark(const struct profile *p, const struct modules *ms);

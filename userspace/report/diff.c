@@ -190,6 +190,8 @@ static int compare(struct view *v, const struct operands *o)
 	if (!err)
 		err = read_runs(v, o->paths + after, o->n - after, STACK_AFTER, &sides[STACK_AFTER],
 				commands[STACK_AFTER]);
+	if (!err)
+		err = view_name_threads(v);
 	/* What is on one side only is a difference, but not of two labels. */
 	if (!err && (v->against.name || !v->stacks.totals[STACK_BEFORE]))
 		err = view_check(v, STACK_AFTER);

@@ -80,6 +80,8 @@ static int report_run(int argc, char **argv)
 	v.title = path_name(argv[optind]);
 	err = read_all(&v, argv + optind, argc - optind);
 	if (!err)
+		err = view_name_threads(&v);
+	if (!err)
 		err = view_check(&v, STACK_AFTER);
 	if (!err)
 		err = view_write(&v);

@@ -17,6 +17,7 @@
 #include "cli/terminal.h"
 #include "out/out_html.h"
 #include "out/out_stacks.h"
+#include "prof/common_threads.h"
 #include "report/read_clickhouse.h"
 
 #define ROWS	 40
@@ -124,6 +125,13 @@ int view_read(struct view *v, const char *path, enum stack_side side)
 	if (!is_stdin)
 		fclose(f);
 	return err;
+}
+
+int view_name_threads(struct view *v)
+{
+	if (!v->apart && stackset_common_threads(&v->stacks))
+		return complain(EXIT_FAILED, "out of memory");
+	return 0;
 }
 
 static int take_time(const char *name, const char *arg, uint64_t *ret)
@@ -286,8 +294,9 @@ static int take_option(void *ctx, int id, const char *arg)
 		return 0;
 	case OPT_PER:
 		return take_per(v, arg);
+	case OPT_APART:
 	case OPT_SHARE:
-		v->share = true;
+		*(id == OPT_SHARE ? &v->share : &v->apart) = true;
 		return 0;
 	case OPT_MATCH:
 		return take_match(v, arg);

@@ -18,6 +18,7 @@ struct view {
 	const char *verdict_line;    /* diff; NULL: not a comparison */
 	struct changes changes;	     /* diff */
 	bool share;		     /* diff: --share */
+	bool apart;		     /* --threads */
 	struct stack_renames match;  /* diff: --match */
 	enum verdict_per per;	     /* diff: --per */
 	double work[STACK_SIDES];    /* diff: units of work of --per */
@@ -42,6 +43,8 @@ struct view {
  */
 int view_read(struct view *v, const char *path, enum stack_side side);
 /* Whether options that select stacks leave some on that side. */
+/* Called when all was read: one name for threads whose names differ in numbers only. */
+int view_name_threads(struct view *v);
 int view_check(const struct view *v, enum stack_side side);
 int view_write(struct view *v);
 const char *path_name(const char *path); /* its last component */
@@ -71,6 +74,9 @@ int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **ar
 		  "begin stacks with the name of the process (JSON has it), the thread, "          \
 		  "the container (JSON and pprof have it), the service, version or host, "         \
 		  "or with a label; default: html and svg process, others thread" },               \
+		{ OPT_APART, "threads", NULL,                                                      \
+		  "keep the names of threads that differ in numbers only: without, a process's "   \
+		  "pool-3-thread-1, -2, -3 are pool-N-thread-N" },                                 \
 		{ OPT_HEADER_FILE, "header-file", "FILE",                                          \
 		  "for ClickHouse: headers to send, one 'Name: value' on each line" },             \
 		{ OPT_CA_FILE, "ca-file", "FILE", "for ClickHouse: trust these CA certificates" }, \

@@ -40,7 +40,8 @@ static const struct option_spec options[] = {
 	  "like --wakers, and append the stacks that woke the waker, three in all" },
 	{ OPT_HIST, "hist", NULL,
 	  "print histograms of block times for the stacks with the most blocked time (text)" },
-	{ OPT_THREADS, "threads", NULL, "print totals for each thread (text)" },
+	{ OPT_THREADS, "threads", NULL,
+	  "print totals for each thread (text), and " ONESHOT_THREADS },
 	{ OPT_UTHREADS, "user-threads-only", NULL,
 	  "ignore kernel threads (-u in bcc's offcputime)" },
 	{ OPT_KTHREADS, "kernel-threads-only", NULL,
@@ -157,6 +158,7 @@ static int take_option(void *ctx, int id, const char *arg)
 		return 0;
 	case OPT_THREADS:
 		o->threads = true;
+		r->apart = true;
 		return 0;
 	case OPT_UTHREADS:
 		o->kernel_threads = false;

@@ -49,6 +49,9 @@ int oneshot_option(struct oneshot *r, int id, const char *arg)
 	case 'q':
 		r->common.quiet = true;
 		return 0;
+	case OPT_APART:
+		r->apart = true;
+		return 0;
 	case OPT_STATS:
 		return options_take_once("--stats", arg, &r->common.stats);
 	case OPT_INLINE:

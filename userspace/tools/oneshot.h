@@ -24,6 +24,7 @@ struct oneshot { /* zeroed: empty */
 	bool has_times;		       /* the tool can keep the times of samples: record */
 	bool timeline;		       /* --timeline */
 	enum out_by by;		       /* --by */
+	bool apart;		       /* --threads */
 	enum out_wall wall, state_at;  /* --wall and --state-at: record */
 	bool exact;		       /* --exact */
 	bool min_block;		       /* -m was given: record */
@@ -66,6 +67,10 @@ struct oneshot { /* zeroed: empty */
 		OPT_STATS, "stats", "FILE",                                                        \
 			"write the account of the run as JSON; - is standard output"               \
 	}
+
+#define ONESHOT_THREADS                                                                \
+	"keep the names of threads that differ in numbers only: without, a process's " \
+	"pool-3-thread-1, -2, -3 are pool-N-thread-N (not in JSON and on timelines)"
 
 /* Like common_opts_take, which it calls for common options. Takes the operand SECONDS, too. */
 int oneshot_option(struct oneshot *r, int id, const char *arg);

@@ -13,6 +13,7 @@
 
 static const struct option_spec options[] = {
 	ONESHOT_OPTIONS,
+	{ OPT_APART, "threads", NULL, ONESHOT_THREADS },
 	{ OPT_TIMELINE, "timeline", NULL,
 	  "keep the time of each sample, and with --wall of each wait, for the formats firefox "
 	  "(.json.gz, the default) and perfetto (.pftrace)" },

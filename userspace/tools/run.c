@@ -309,6 +309,23 @@ static void keep_elsewhere(const struct oneshot *r, FILE *made)
 		    "/var/tmp or /dev/shm");
 }
 
+/* One name for threads whose names differ in numbers only */
+static int name_threads(const struct oneshot *r)
+{
+	struct profile *const profiles[] = { r->session.profile, r->blocks.wakers };
+	struct thread_names names = { 0 };
+	int err = 0;
+
+	for (size_t i = 0; i < 2 && !err; i++)
+		if (profiles[i])
+			err = profile_thread_names(profiles[i], &names);
+	for (size_t i = 0; i < 2 && !err; i++)
+		if (profiles[i])
+			profile_common_names(profiles[i], &names);
+	thread_names_free(&names);
+	return err;
+}
+
 /*
  * Writes the result; *st is the account until then. It is made in memory first: if there is no room
  * for it, an older result stays as it is, and this one is kept elsewhere.
@@ -348,7 +365,9 @@ static int write_result(struct oneshot *r, const struct run_stats *st)
 	if (!made)
 		return complain(EXIT_FAILED, "writing the output: %s", strerror(errno));
 	gethostname(host, sizeof(host) - 1);
-	err = r->format->write(&rep, made);
+	err = r->apart || r->format->apart ? 0 : name_threads(r);
+	if (!err)
+		err = r->format->write(&rep, made);
 	if (!err && r->hooks->append)
 		err = r->hooks->append(r, &rep, made);
 	if (err) {
