@@ -83,7 +83,7 @@ static __always_inline u64 vma_walk(u32 slot, u64 addr, bool may_call)
 	return e;
 }
 
-/* vma_walk() for all but vma_find. Seven calls may lie above, and the kernel allows eight frames. */
+/* vma_walk() for all but vma_find. Seven frames may lie above, and the kernel allows eight. */
 __noinline u64 vma_near(u32 slot, u64 addr)
 {
 	return vma_walk(slot, addr, false);
