@@ -98,7 +98,7 @@ TEST(stacks_by_process)
 	ss.choice.by = STACK_BY_PROCESS;
 	add(&ss, "p1", 5, NULL, "f", STACK_AFTER, 1); /* its main thread */
 	for (int i = 1; i <= 3; i++) {
-		char name[8];
+		char name[16];
 
 		snprintf(name, sizeof(name), "w%d", i);
 		add(&ss, "p1", 5, name, "f", STACK_AFTER, 10);
