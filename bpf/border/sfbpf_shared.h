@@ -412,9 +412,6 @@ enum sf_module_state {
 #define SF_MODULE_MORE_ROWS 4  /* user space will make more rows after an SF_STOP_NO_ROW */
 #define SF_MODULE_STARTS    8  /* greenlet's library, whose code is the first of stacks */
 #define SF_MODULE_MAKES	    16 /* libcoro, which makes stacks: stack_made() */
-#define SF_MODULE_FRESH	    32 /* programs have cached rules of the tables that these replaced */
-/* Above the flags: how often tables were replaced, modulo 256. It changes while they are written */
-#define SF_MODULE_VERSION   8
 
 struct sf_module {
 	sf_u32 state; /* enum sf_module_state; written last when the rest changes */

@@ -52,40 +52,6 @@ static __always_inline void count_refused(void)
 		st->needs_refused++;
 }
 
-/* Loads before it come before those after it. */
-#ifdef __TARGET_ARCH_x86
-#define LOADS_BEFORE(m) barrier()
-#else
-#define LOADS_BEFORE(m) ((void)__sync_val_compare_and_swap(&(m)->used, ~0u, ~0u))
-#endif
-
-/*
- * Reads what the mapping needs of its file's descriptor. User space may replace the tables of a
- * file meanwhile (tables_replace() in userspace/kern/tables_evict.c): it sets the state, writes the
- * rest, the version after that, and the state again. So what was read is whole if neither has
- * changed. Else the file counts as not loaded, for this walk.
- */
-static __always_inline void module_read(struct sf_module *m, struct sf_vma *v)
-{
-	u32 version = *(volatile u16 *)&m->flags >> SF_MODULE_VERSION;
-
-	v->word = (u64)m->id << SF_FRAME_MODULE_SHIFT;
-	v->state = *(volatile u32 *)&m->state;
-	LOADS_BEFORE(m);
-	v->first_page = m->first_page;
-	v->npages = m->npages;
-	v->dir = m->dir;
-	v->rules = m->rules;
-	v->nrules = m->nrules;
-	LOADS_BEFORE(m);
-	if (*(volatile u32 *)&m->state != v->state)
-		v->state = SF_MOD_LOADING;
-	LOADS_BEFORE(m);
-	v->flags = *(volatile u16 *)&m->flags;
-	if (v->flags >> SF_MODULE_VERSION != version)
-		v->state = SF_MOD_LOADING;
-}
-
 /* Resolves the file of a VMA: its module and tables. Requests the tables if the file is new. */
 static __always_inline void vma_file(struct sf_scratch *s, struct sf_vma *v, u64 vma, u64 inode)
 {
@@ -117,8 +83,15 @@ static __always_inline void vma_file(struct sf_scratch *s, struct sf_vma *v, u64
 			__sync_val_compare_and_swap(&m->state, SF_MOD_LOADING, SF_MOD_RETRY);
 		}
 	}
+	v->word = (u64)m->id << SF_FRAME_MODULE_SHIFT;
+	v->state = *(volatile u32 *)&m->state;
+	v->first_page = m->first_page;
+	v->npages = m->npages;
+	v->dir = m->dir;
+	v->rules = m->rules;
+	v->nrules = m->nrules;
+	v->flags = m->flags;
 	m->used++;
-	module_read(m, v);
 }
 
 #endif

@@ -11,8 +11,7 @@
  * Return address -> rule: an exact cache. Module id (25 bits) and file offset (34) make a 59-bit
  * key. Multiplying it by an odd number modulo 2^59 is a bijection; the product is in the upper bits
  * of a word. Its upper 12 bits select the entry, and the other 47 are compared. The rules of an id
- * do not change if its tables are evicted and loaded again, and no id is reused. While its tables
- * are replaced by ones with more rows (SF_MODULE_FRESH), nothing of it is cached.
+ * never change, not even if its tables are evicted and loaded again, and no id is reused.
  */
 #define CACHE_FACTOR	     (0x4f1bbcdcbfa53e1ull << 5)
 #define CACHE_KEY(v, offset) (((v)->word | (offset)) * CACHE_FACTOR)
@@ -41,7 +40,7 @@ static __always_inline u32 row_of(struct sf_scratch *s, struct sf_cache *c, u32 
 	u32 code;
 
 	/* Innermost pcs rarely repeat, so they are not cached. */
-	if (!(s->regs.flags & SF_REGS_RA) || (v->flags & SF_MODULE_FRESH))
+	if (!(s->regs.flags & SF_REGS_RA))
 		return row_search(slot, i, offset) & 0xffff;
 	key = CACHE_KEY(v, offset);
 	entry = &c->entry[CACHE_SLOT(key)];

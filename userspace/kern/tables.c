@@ -342,30 +342,6 @@ struct pack_space tables_space(struct tables *t)
 	return (struct pack_space){ alloc_cells, t };
 }
 
-/*
- * What programs may still read of the tables that were replaced goes with those that replaced them.
- * Without memory to note it, it is never used again.
- */
-static void keep_old(struct tables *t, struct place *p)
-{
-	for (size_t i = 0; i < t->old.n; i++)
-		if (note_holding(p, t->old.holdings[i].loc, t->old.holdings[i].cells))
-			break;
-	free(t->old.holdings);
-	t->old = (struct place){ 0 };
-}
-
-void tables_describe(struct sf_module *m, const struct sf_module *desc, sf_u16 more_flags)
-{
-	m->first_page = desc->first_page;
-	m->npages = desc->npages;
-	m->dir = desc->dir;
-	m->rules = desc->rules;
-	m->nrules = desc->nrules;
-	__atomic_store_n(&m->flags, (sf_u16)(desc->flags | more_flags), __ATOMIC_RELEASE);
-	__atomic_store_n(&m->state, (sf_u32)SF_MOD_READY, __ATOMIC_RELEASE);
-}
-
 int tables_publish(struct tables *t, uint32_t module, const struct sf_module *desc)
 {
 	struct sf_module *m = &t->modules[SF_MODULE_PLACE(module)];
@@ -373,15 +349,20 @@ int tables_publish(struct tables *t, uint32_t module, const struct sf_module *de
 
 	if (t->nunplaced)
 		add_spares(t);
-	if ((t->nunplaced && place_chunks(t)) || (t->old.n && !tables_replace(t, m, desc))) {
+	if ((t->nunplaced && place_chunks(t)) || (t->old.n && !tables_retract(t, m))) {
 		tables_abort(t);
 		return -ENOMEM;
 	}
-	if (m->state != SF_MOD_READY)
-		tables_describe(m, desc, 0);
-	keep_old(t, p);
+	tables_free_cells(t, &t->old);
 	t->loading = 0;
 	p->last_ms = tables_now_ms();
+	m->flags = desc->flags;
+	m->first_page = desc->first_page;
+	m->npages = desc->npages;
+	m->dir = desc->dir;
+	m->rules = desc->rules;
+	m->nrules = desc->nrules;
+	__atomic_store_n(&m->state, SF_MOD_READY, __ATOMIC_RELEASE);
 	return 0;
 }
 

@@ -64,7 +64,8 @@ bool tables_missing(const struct tables *t, uint32_t module);
 bool tables_has(const struct tables *t, uint32_t module); /* whether the id is valid */
 /*
  * Makes one module's tables: begin, write (pack_file with tables_space), then publish or abort. A
- * module may have tables already: publish replaces them, and programs find the old or the new ones.
+ * module may have tables already: publish replaces them, and programs do not find any while they
+ * are replaced (some milliseconds).
  * expected: bytes, if known from an earlier attempt. -ENOSPC: there is no room, and nothing can be
  * evicted.
  */

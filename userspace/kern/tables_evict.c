@@ -121,22 +121,18 @@ static bool empty_caches(const struct tables *t)
 	return empty;
 }
 
-bool tables_replace(struct tables *t, struct sf_module *m, const struct sf_module *desc)
+bool tables_retract(struct tables *t, struct sf_module *m)
 {
-	const sf_u16 version = (sf_u16)(((m->flags >> SF_MODULE_VERSION) + 1) << SF_MODULE_VERSION);
+	bool gone;
 
 	if (pthread_mutex_trylock(&t->hold))
 		return false;
 	__atomic_store_n(&m->state, (sf_u32)SF_MOD_LOADING, __ATOMIC_RELEASE);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	tables_describe(m, desc, version | SF_MODULE_FRESH);
-	if (wait_for_programs(t) && empty_caches(t)) {
-		tables_free_cells(t, &t->old);
-		__atomic_fetch_and(&m->flags, (sf_u16)~SF_MODULE_FRESH, __ATOMIC_RELEASE);
-		tables_forget_mappings(t);
-	}
+	gone = wait_for_programs(t) && empty_caches(t);
+	if (!gone)
+		__atomic_store_n(&m->state, (sf_u32)SF_MOD_READY, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&t->hold);
-	return true;
+	return gone;
 }
 
 /* Frees the place for another file, under its next id. */

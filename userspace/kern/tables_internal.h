@@ -69,13 +69,10 @@ uint64_t tables_now_ms(void);
  */
 bool tables_evict(struct tables *t, uint64_t cells);
 /*
- * Replaces the tables of a module. Programs find either these or the new ones, but for an instant
- * (module_read() in bpf/core/file.bpf.h). false: nothing was changed. The holdings in t->old are
- * freed, or left if programs may still read them.
+ * Takes the module's tables away from programs, as others replace them. false: they stay. Programs
+ * do not find any until the state is SF_MOD_READY again.
  */
-bool tables_replace(struct tables *t, struct sf_module *m, const struct sf_module *desc);
-/* Writes the descriptor of tables, and shows them to programs. */
-void tables_describe(struct sf_module *m, const struct sf_module *desc, sf_u16 more_flags);
+bool tables_retract(struct tables *t, struct sf_module *m);
 /* Frees the cells of a place. No program may be able to read them. */
 void tables_free_cells(struct tables *t, struct place *p);
 
