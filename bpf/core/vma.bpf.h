@@ -57,7 +57,10 @@ __noinline u64 maple_entry(u32 slot, u64 e, u64 addr)
 	return s ? maple_find(s, e, addr) : 0;
 }
 
-/* The vm_area_struct that holds addr, as a kernel address; 0 if none. */
+/*
+ * The vm_area_struct that holds addr, as a kernel address; 0 if none. may_call: another frame fits
+ * on the stack of calls.
+ */
 static __always_inline u64 vma_walk(u32 slot, u64 addr, bool may_call)
 {
 	struct sf_scratch *s = scratch_of(slot);

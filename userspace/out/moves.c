@@ -28,7 +28,7 @@
 #define MOST	   0.6	/* this part of a function is below its main caller */
 #define FEW	   0.2	/* a smaller part is below the caller that it moved from, or to */
 #define SURE	   4	/* times the samples that can show a change: a caller is no chance */
-#define NOBODY	   UINT32_MAX
+#define NO_CALLER  UINT32_MAX
 #define CHANCE	   0.01 /* a larger p is no change */
 
 struct edge {
@@ -39,7 +39,7 @@ struct graph {
 	const struct stackset *ss;
 	const struct statistics *st;
 	struct function_moments *f;
-	struct idmap keys; /* edges: caller (the number of frames: nobody), callee */
+	struct idmap keys; /* edges: caller (frames.n: the stack begins with the callee), callee */
 	struct edge *edges;
 	size_t cap;
 	uint32_t *by_caller, *first; /* edges sorted by caller; the first one of each caller */
@@ -109,7 +109,7 @@ static void find_callers(struct graph *g, enum stack_side side)
 	struct edge *most = calloc(n + 1, sizeof(*most));
 
 	for (size_t i = 0; i <= n; i++)
-		g->caller[side][i] = NOBODY;
+		g->caller[side][i] = NO_CALLER;
 	for (size_t e = 0; most && e < g->keys.n; e++) {
 		uint64_t callee = g->keys.keys[e].b;
 		double total = g->edges[e].total[side];
@@ -340,7 +340,7 @@ static int find_renamed(struct graph *g, bool *ret)
 		enum stack_side side = is_new ? STACK_AFTER : STACK_BEFORE;
 		uint32_t caller = g->caller[side][i];
 
-		if (caller == NOBODY || g->f[i].replaced ||
+		if (caller == NO_CALLER || g->f[i].replaced ||
 		    (!is_new && !only_on(g, i, STACK_BEFORE)))
 			continue;
 		c[n++] = (struct candidate){ .caller = g->now[caller],
@@ -361,20 +361,20 @@ static int find_renamed(struct graph *g, bool *ret)
 
 /* ---- Inlined functions ---- */
 
-/* The nearest caller of a function on `side` that the other side has, too; NOBODY: none */
+/* The nearest caller of a function on `side` that the other side has, too; NO_CALLER: none */
 static uint32_t host_of(const struct graph *g, uint32_t frame, enum stack_side side)
 {
 	for (int level = 0; level < LEVELS; level++) {
 		if (!(g->part[side][frame] >= MOST))
-			return NOBODY;
+			return NO_CALLER;
 		frame = g->now[g->caller[side][frame]];
 		if (frame >= g->ss->frames.n)
-			return NOBODY;
+			return NO_CALLER;
 		if (g->f[frame].total.sum[STACK_BEFORE] > 0 &&
 		    g->f[frame].total.sum[STACK_AFTER] > 0)
 			return frame;
 	}
-	return NOBODY;
+	return NO_CALLER;
 }
 
 /* Whether host calls on the other side what the function called. */
@@ -415,9 +415,9 @@ static void find_inlined(struct graph *g, enum stack_side side)
 {
 	for (uint32_t i = 0; i < g->ss->frames.n; i++) {
 		uint32_t host = only_on(g, i, side) && !g->f[i].replaced ? host_of(g, i, side)
-									 : NOBODY;
+									 : NO_CALLER;
 
-		if (host == NOBODY || !(self_moved(g, i, host) || calls_moved(g, i, host, side)))
+		if (host == NO_CALLER || !(self_moved(g, i, host) || calls_moved(g, i, host, side)))
 			continue;
 		say(g, i, side == STACK_BEFORE ? CHANGE_INLINED : CHANGE_OUTLINED, host);
 		g->f[i].moved_self = g->f[i].moved_total = true;
@@ -466,11 +466,11 @@ static void note_move(struct graph *g, uint32_t frame, uint32_t from, uint32_t t
 static bool has_moved(const struct graph *g, uint32_t frame, uint32_t *ret_from, uint32_t *ret_to)
 {
 	const struct function_moments *f = &g->f[frame];
-	const uint32_t nobody = (uint32_t)g->ss->frames.n;
+	const uint32_t frames = (uint32_t)g->ss->frames.n;
 	uint32_t from = g->caller[STACK_BEFORE][frame], to = g->caller[STACK_AFTER][frame];
 
-	if (f->note != CHANGE_ONLY || f->total.raw < SURE * g->st->least || from >= nobody ||
-	    to >= nobody || g->part[STACK_BEFORE][frame] < MOST ||
+	if (f->note != CHANGE_ONLY || f->total.raw < SURE * g->st->least || from >= frames ||
+	    to >= frames || g->part[STACK_BEFORE][frame] < MOST ||
 	    g->part[STACK_AFTER][frame] < MOST || !is_near(g, &f->total))
 		return false;
 	*ret_from = from;
