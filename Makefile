@@ -138,7 +138,8 @@ endif
 # core: readers, tables, symbols, profile, outputs, views, and parts of kern; no libbpf, no ncurses,
 # so the unit tests need neither.
 TERM_SRC := userspace/tui/term.c
-KERN_CORE_SRC := $(patsubst %,userspace/kern/%.c,irq_code kernel_names ksymbols load_queue refusal)
+KERN_CORE_SRC := $(patsubst %,userspace/kern/%.c,irq_code kernel_names ksymbols load_queue refusal \
+	events event_filter event_regs perf_event tracepoint)
 CORE_DIRS := base worker elf paths files languages rows codewalk readers tables symtab debuginfo \
 	jit sym prof out
 APP_DIRS := kern cli report inspect serve tools
@@ -292,7 +293,7 @@ include tests/oracle/oracle.mk
 endif
 
 # Man pages and completions come from the option tables, by the binary itself; not in a cross build.
-MAN_TOOLS := $(filter-out $(if $(AGENT),,agent),$(NAMES)) report diff $(if $(AGENT),serve)
+MAN_TOOLS := $(filter-out $(if $(AGENT),,agent),$(NAMES)) report diff list $(if $(AGENT),serve)
 ifeq ($(CROSS_COMPILE),)
 MAN := $(O)/man/sfbpf.1 $(MAN_TOOLS:%=$(O)/man/sfbpf-%.1)
 COMPLETIONS := $(O)/completion/bash $(O)/completion/zsh

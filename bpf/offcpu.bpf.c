@@ -378,7 +378,7 @@ static __always_inline bool off_still(const struct off_task *t, u64 since, u64 a
 	    (since > off_cut || off_cut - (since > off_begin ? since : off_begin) < OFF_CUT_MIN))
 		return false;
 	return off_measure(t, since, off_pass == SF_OFF_PASS_CUT ? off_cut : off_finish, b) &&
-	       off_cpu_wanted(KLOAD32(addr, struct task_struct, thread_info.cpu));
+	       cpu_wanted(KLOAD32(addr, struct task_struct, thread_info.cpu));
 }
 
 /*

@@ -3,6 +3,7 @@
  * The programs of every run: the on-CPU sample, and the programs that find new files. Off-CPU
  * programs are a separate object (offcpu.bpf.c), which uses the same files, tables and ring.
  */
+#include "core/event.bpf.h"
 #include "core/filter.bpf.h"
 #include "core/kload.bpf.h"
 #include "core/maps.bpf.h"
@@ -45,17 +46,56 @@ static __always_inline void add_cost(u64 start)
 		__sync_fetch_and_add(&st->run_ns, bpf_ktime_get_ns() - start);
 }
 
-static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_perf_event_data *ctx,
-					     u64 task, u64 mm, u32 slot, bool user_mode)
+/* What a program is attached to. */
+enum taken_at { AT_EVENT, AT_TRACEPOINT, AT_PROBE };
+
+static __always_inline void sample_user_part(struct sf_scratch *s, void *ctx, u64 mm, u32 slot,
+					     bool event_regs)
 {
 	int err;
 
 	s->mm = mm;
 	s->pid = s->sample.pid;
 	s->sample.flags |= SF_SAMPLE_USER;
-	err = user_mode ? regs_of_event(&s->regs, ctx) : regs_of_current(&s->regs);
+	err = event_regs ? regs_of_event(&s->regs, ctx) : regs_of_current(&s->regs);
 	regs_of_mm(&s->regs, mm);
 	sample_unwind(s, slot, err);
+}
+
+/* What a sample is of, besides its task. */
+struct sample_of {
+	enum taken_at at; /* constant in each program */
+	bool user_mode;
+	u32 event;
+	u64 weight;
+};
+
+/* Takes a sample of the current task in a scratch slot that no other program uses. */
+static __always_inline void take_in(struct sf_scratch *s, struct sf_cpu_stats *st, void *ctx,
+				    u64 task, u32 slot, const struct sample_of *of)
+{
+	u64 mm = KLOAD(task, struct task_struct, mm);
+	u32 linked = 0;
+
+	sample_head(s, task, bpf_get_smp_processor_id(), KLOAD32(task, struct task_struct, tgid),
+		    KLOAD32(task, struct task_struct, pid));
+	s->sample.weight = of->weight;
+	s->sample.state = of->event;
+	if (!of->user_mode)
+		s->sample.flags |= SF_SAMPLE_IN_KERNEL;
+	if (mm && !(KLOAD32(task, struct task_struct, flags) & PF_NO_USER)) {
+		if (cfg_user)
+			sample_user_part(s, ctx, mm, slot, of->at == AT_EVENT && of->user_mode);
+		else
+			s->sample.flags |= SF_SAMPLE_USER;
+	}
+	if (of->at != AT_PROBE && cfg_kernel && !of->user_mode)
+		sample_kernel_part(s, ctx);
+	if (cfg_want_link && cfg_user && s->sample.flags & SF_SAMPLE_USER)
+		linked = trace_link(slot);
+	st->window_reads += s->reads;
+	st->cache_hits += s->hits;
+	sample_send(s, st, linked);
 }
 
 static __always_inline int take_sample(struct bpf_perf_event_data *ctx, u32 cpu)
@@ -65,9 +105,7 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx, u32 cpu)
 	    pid = KLOAD32(task, struct task_struct, tgid);
 	struct sf_scratch *s = scratch_of(cpu);
 	struct sf_cpu_stats *st = bpf_map_lookup_elem(&cpu_stats, &cpu);
-	bool user_mode = regs_user_mode(ctx);
-	u32 linked = 0;
-	u64 mm;
+	struct sample_of of = { .at = AT_EVENT, .user_mode = regs_user_mode(ctx), .weight = 1 };
 
 	if (!s || !st)
 		return 0;
@@ -84,52 +122,106 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx, u32 cpu)
 		return 0;
 	}
 	s->busy = 1;
-	sample_head(s, task, cpu, pid, tid);
-	if (!user_mode)
-		s->sample.flags |= SF_SAMPLE_IN_KERNEL;
-	mm = KLOAD(task, struct task_struct, mm);
-	if (mm && !(KLOAD32(task, struct task_struct, flags) & PF_NO_USER)) {
-		if (cfg_user)
-			sample_user_part(s, ctx, task, mm, cpu, user_mode);
-		else
-			s->sample.flags |= SF_SAMPLE_USER;
-	}
-	if (cfg_kernel && !user_mode)
-		sample_kernel_part(s, ctx);
-	if (cfg_want_link && cfg_user && s->sample.flags & SF_SAMPLE_USER)
-		linked = trace_link(cpu);
-	st->window_reads += s->reads;
-	st->cache_hits += s->hits;
-	sample_send(s, st, linked);
+	if (cfg_many_events)
+		of.event = bpf_get_attach_cookie(ctx);
+	take_in(s, st, ctx, task, cpu, &of);
 	s->busy = 0;
 	return 0;
 }
 
-SEC("?perf_event")
-int on_cpu(struct bpf_perf_event_data *ctx)
+/* A hit of a tracepoint or probe. ctx: the record of the tracepoint, or the user registers. */
+static __always_inline int take_hit(void *ctx, enum taken_at at)
 {
-	u32 cpu = bpf_get_smp_processor_id();
-	u64 start = cfg_want_cost ? bpf_ktime_get_ns() : 0;
+	u32 site_number = bpf_get_attach_cookie(ctx), cpu = bpf_get_smp_processor_id(), slot = 0;
+	struct sf_event_site *site = bpf_map_lookup_elem(&event_sites, &site_number);
+	struct sf_cpu_stats *st = bpf_map_lookup_elem(&cpu_stats, &cpu);
+	u64 task = bpf_get_current_task();
+	struct sample_of of = { .at = at, .user_mode = at == AT_PROBE };
+	struct sf_scratch *s;
 
-	take_sample(ctx, cpu);
-	if (cfg_want_cost)
-		add_cost(start);
+	if (!site || !st || events_paused || !cpu_wanted(cpu) ||
+	    !task_wanted(task, KLOAD32(task, struct task_struct, tgid),
+			 KLOAD32(task, struct task_struct, pid)))
+		return 0;
+	of.event = site->event;
+	if (at == AT_TRACEPOINT && site->filtered && !event_passes((u64)ctx, of.event))
+		return 0;
+	of.weight = site_value((u64)ctx, site) * cfg_event_period;
+	if (!of.weight || !period_over(of.event))
+		return 0;
+	__sync_fetch_and_add(&st->taken, 1);
+	s = event_slot(cpu, &slot);
+	if (!s) {
+		__sync_fetch_and_add(&st->lost[SF_LOST_BUSY], 1);
+		return 0;
+	}
+	s->reads = s->hits = 0;
+	take_in(s, st, ctx, task, slot, &of);
+	__sync_lock_test_and_set(&s->busy, 0);
 	return 0;
 }
 
-/* on_cpu, in the version that knows all languages that were met: kern/collector_walks.c */
-struct {
+#define TIMED(call)                                                  \
+	({                                                           \
+		u64 start_ = cfg_want_cost ? bpf_ktime_get_ns() : 0; \
+                                                                     \
+		call;                                                \
+		if (cfg_want_cost)                                   \
+			add_cost(start_);                            \
+		0;                                                   \
+	})
+
+SEC("?perf_event")
+int on_cpu(struct bpf_perf_event_data *ctx)
+{
+	return TIMED(take_sample(ctx, bpf_get_smp_processor_id()));
+}
+
+SEC("?tracepoint")
+int on_tracepoint(void *ctx)
+{
+	return TIMED(take_hit(ctx, AT_TRACEPOINT));
+}
+
+SEC("?uprobe")
+int on_probe(void *ctx)
+{
+	return TIMED(take_hit(ctx, AT_PROBE));
+}
+
+/*
+ * The programs above, in the version that knows all languages that were met
+ * (kern/collector_walks.c). Programs of a program array are of one type, so each type has its own.
+ */
+struct walk_array {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, u32);
-} on_cpu_walks SEC(".maps");
+};
+struct walk_array on_cpu_walks SEC(".maps");
+struct walk_array on_tracepoint_walks SEC(".maps");
+struct walk_array on_probe_walks SEC(".maps");
 
-/* The program that is attached to the events. */
+/* What is attached. */
 SEC("?perf_event")
 int on_cpu_jump(struct bpf_perf_event_data *ctx)
 {
 	bpf_tail_call_static(ctx, &on_cpu_walks, 0);
+	return 0;
+}
+
+SEC("?tracepoint")
+int on_tracepoint_jump(void *ctx)
+{
+	bpf_tail_call_static(ctx, &on_tracepoint_walks, 0);
+	return 0;
+}
+
+SEC("?uprobe")
+int on_probe_jump(void *ctx)
+{
+	bpf_tail_call_static(ctx, &on_probe_walks, 0);
 	return 0;
 }
 

@@ -130,11 +130,12 @@ struct sf_sample {
 	};
 	sf_u32 pid, tid;  /* the kernel's tgid and pid, initial namespace */
 	sf_u64 cgroup_id; /* cgroup v2 id */
-	sf_u64 weight;	  /* SF_REC_SAMPLE: 1; SF_REC_BLOCK: nanoseconds; SF_REC_STACK: 0 */
+	/* SF_REC_SAMPLE: what it counts for; SF_REC_BLOCK: nanoseconds; SF_REC_STACK: 0 */
+	sf_u64 weight;
 	sf_u16 n_user, n_kernel;
 	sf_u8 stop;	 /* enum sf_stop, of the user part */
 	sf_u8 flags;	 /* SF_SAMPLE_* */
-	sf_u8 state;	 /* off-CPU: enum sf_off_state; else 0 */
+	sf_u8 state;	 /* off-CPU: enum sf_off_state; SF_REC_SAMPLE: the event's number */
 	sf_u8 lang_stop; /* enum sf_stop of the language's frames */
 	char comm[SF_COMM];
 	/* n_user frame words, leaf first; then n_kernel kernel addresses, leaf first */
@@ -190,6 +191,56 @@ struct sf_copy_need {
 	struct sf_copy_key key;
 	sf_u64 at;    /* an address of code in the mapping */
 	sf_u64 delta; /* delta of the file's mapping next to it */
+};
+
+/* ---- Events ---- */
+
+#define SF_EVENTS      32 /* events of a run, at most */
+#define SF_EVENT_SLOTS 3  /* scratch slots of a CPU for tracepoints and probes */
+
+/* What a hit of a tracepoint or probe counts for. */
+enum sf_event_value {
+	SF_VALUE_ONE,
+	SF_VALUE_HERE,	/* a number in the registers (struct pt_regs) or the record, at `at` */
+	SF_VALUE_CONST, /* `add` */
+	/* a number in user memory: register at `at` + add + scale * register at `index` */
+	SF_VALUE_MEMORY,
+};
+
+/* A place where a tracepoint or probe is attached. */
+struct sf_event_site {
+	sf_u8 event;	 /* the number of its event */
+	sf_u8 value;	 /* enum sf_event_value */
+	sf_u8 size;	 /* bytes of the number, 1 to 8 */
+	sf_u8 is_signed; /* bool; a negative number counts for nothing */
+	sf_u16 at, index;
+	sf_u8 scale;
+	sf_u8 filtered; /* bool: the event has a filter */
+	sf_u8 zero[6];
+	sf_s64 add;
+};
+
+enum sf_test_op { SF_TEST_EQ, SF_TEST_AND, SF_TEST_LESS, SF_TEST_MORE };
+
+#define SF_TEST_SIGNED	1
+#define SF_TEST_DYNAMIC 2   /* `at` has the place of the bytes in the record, in its low 16 bits */
+#define SF_EVENT_TESTS	32  /* most tests of a filter; a power of two */
+#define SF_TEST_PASS	254 /* stands for the next test: the record passes */
+#define SF_TEST_FAIL	255
+
+/* A comparison of a number in the record of a tracepoint with a constant. */
+struct sf_event_test {
+	sf_u64 value;
+	sf_u16 at;
+	sf_u8 size;    /* 1 to 8 bytes */
+	sf_u8 op;      /* enum sf_test_op */
+	sf_u8 flags;   /* SF_TEST_* */
+	sf_u8 yes, no; /* the test that follows, which is a later one; SF_TEST_PASS, SF_TEST_FAIL */
+	sf_u8 skip;    /* SF_TEST_DYNAMIC: bytes before the number */
+};
+
+struct sf_event_filter {
+	struct sf_event_test tests[SF_EVENT_TESTS];
 };
 
 /* ---- Traces ---- */
@@ -496,6 +547,8 @@ _Static_assert(sizeof(struct sf_thread_link) == 24, "sf_thread_link layout");
 _Static_assert(sizeof(struct sf_off_count) == 88 && sizeof(struct sf_off_single) == 80, "sf_off");
 _Static_assert(sizeof(struct sf_off_thread) == 104, "sf_off_thread layout");
 _Static_assert(sizeof(struct sf_sample) == 64, "sf_sample layout");
+_Static_assert(sizeof(struct sf_event_site) == 24 && sizeof(struct sf_event_test) == 16,
+	       "layouts of events");
 _Static_assert(sizeof(struct sf_file_key) == 24, "sf_file_key layout");
 _Static_assert(sizeof(struct sf_need) == 80, "sf_need layout");
 _Static_assert(sizeof(struct sf_copy_key) == 32 && sizeof(struct sf_copy) == 24, "sf_copy layout");

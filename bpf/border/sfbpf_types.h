@@ -9,6 +9,7 @@ typedef unsigned int sf_u32;
 typedef unsigned short sf_u16;
 typedef unsigned char sf_u8;
 typedef int sf_s32;
+typedef long long sf_s64;
 #else
 #include <stdint.h>
 typedef uint64_t sf_u64;
@@ -16,6 +17,7 @@ typedef uint32_t sf_u32;
 typedef uint16_t sf_u16;
 typedef uint8_t sf_u8;
 typedef int32_t sf_s32;
+typedef int64_t sf_s64;
 #endif
 
 struct sf_span {

@@ -81,6 +81,12 @@ static __always_inline bool tid_wanted(u32 tid)
 	       (cfg_only_tid ? tid == cfg_only_tid : bpf_map_lookup_elem(&tids, &tid) != NULL);
 }
 
+/* Programs that run on all CPUs ask this. Perf events are opened on the wanted CPUs only. */
+static __always_inline bool cpu_wanted(u32 cpu)
+{
+	return !cfg_by_cpu || (cfg_cpu_mask[INDEX(cpu / 64, 128)] >> (cpu & 63) & 1);
+}
+
 /* Whether the task's cgroup is the filter's or below it. */
 static __always_inline bool in_cgroup(u64 task)
 {

@@ -450,6 +450,10 @@ KNOB bool cfg_want_cgroup = false; /* costs 15 ns per sample */
 KNOB bool cfg_want_link = false;   /* SF_SAMPLE_LINKED */
 KNOB bool cfg_want_cost = false;   /* sf_cpu_stats.run_ns */
 KNOB struct sf_filter cfg_filter = {};
+KNOB __u64 cfg_event_period = 1; /* tracepoints and probes: one in this many hits is sampled */
+KNOB bool cfg_by_cpu = false;	 /* cpu_wanted() */
+KNOB __u64 cfg_cpu_mask[128] = {};
+KNOB bool cfg_many_events = false; /* perf events have cookies: the numbers of their sites */
 KNOB __u32 cfg_ncpus = 1;
 KNOB __u32 cfg_page_shift = 12;
 /*

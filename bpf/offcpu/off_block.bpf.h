@@ -36,10 +36,8 @@
 const volatile bool cfg_off_at_leave = false;
 const volatile bool cfg_off_split = false; /* the wait for a CPU after the wake-up is SF_OFF_R */
 const volatile bool cfg_off_kthreads = true, cfg_off_users = true;
-const volatile bool cfg_by_cpu = false;
 const volatile __u32 cfg_off_states = ~0u;		   /* 1 << enum sf_off_state */
 const volatile __u64 cfg_off_min = 0, cfg_off_max = ~0ull; /* ns, of the whole block */
-const volatile __u64 cfg_cpu_mask[128] = {};
 
 /* Written by user space. */
 /*
@@ -132,11 +130,6 @@ static __always_inline bool off_kind_wanted(u64 task)
 		return true;
 	return KLOAD32(task, struct task_struct, flags) & PF_KTHREAD ? cfg_off_kthreads
 								     : cfg_off_users;
-}
-
-static __always_inline bool off_cpu_wanted(u32 cpu)
-{
-	return !cfg_by_cpu || (cfg_cpu_mask[INDEX(cpu / 64, 128)] >> (cpu & 63) & 1);
 }
 
 static __always_inline bool off_task_wanted(u64 task)
@@ -241,7 +234,7 @@ static __always_inline bool off_close_back(struct off_task *t, u64 now, struct o
 	if (since == OFF_ON || !off_close(t, since) || since == OFF_UNSEEN ||
 	    (cfg_off_chains && t->filtered))
 		return false;
-	return off_measure(t, since, now, b) && off_cpu_wanted(bpf_get_smp_processor_id());
+	return off_measure(t, since, now, b) && cpu_wanted(bpf_get_smp_processor_id());
 }
 
 /* Sends the block by itself. The hash of its stack is in the scratch. */

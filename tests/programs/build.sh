@@ -82,6 +82,7 @@ plain() {
 	c coro coro.c
 	c iouring iouring.c
 	c probe probe.c
+	c probed probed.c
 	c probe-fp probe.c -fno-omit-frame-pointer
 	nested
 	c onerow onerow.c

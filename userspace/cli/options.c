@@ -23,7 +23,8 @@ enum { /* ids of common options that no other file knows */
        OPT_COMM = 700,
        OPT_NATIVE,
        OPT_ALL_LANGUAGES,
-       OPT_TABLE_IDLE
+       OPT_TABLE_IDLE,
+       OPT_FILTER
 };
 
 const struct option_spec common_options[] = {
@@ -37,7 +38,12 @@ const struct option_spec common_options[] = {
 	{ 'F', "freq", "HZ", "sampling frequency, per CPU (default 99; agent 19)" },
 	{ 'c', "count", "N", "take one sample every N events, instead of -F" },
 	{ 'e', "event", "EVENT",
-	  "event to sample: cpu-clock (default), cpu-cycles, page-faults, context-switches, ..." },
+	  "event to sample: cpu-clock (default), page-faults:u, sched:sched_switch, "
+	  "uprobe:PATH:FUNCTION, uretprobe:..., usdt:PATH:PROVIDER:NAME, ... ('sfbpf list'); =ARG "
+	  "adds up a number instead of counting hits; may be repeated" },
+	{ OPT_FILTER, "filter", "EXPR",
+	  "hits of the tracepoint before it count only if its fields are so, such as "
+	  "'prev_prio < 100 && prev_comm ~ \"kw*\"'" },
 	{ 'U', "user-stacks-only", NULL, "record only user stacks" },
 	{ 'K', "kernel-stacks-only", NULL, "record only kernel stacks" },
 	{ OPT_NATIVE, "native", NULL,
@@ -238,7 +244,7 @@ void common_opts_init(struct common_opts *o, uint64_t hz)
 {
 	*o = (struct common_opts){ 0 };
 	o->collect = (struct collector_opts){
-		.event = perf_event_named("cpu-clock"),
+		.events = &o->events,
 		.hz = hz,
 		.user = true,
 		.kernel = true,
@@ -270,21 +276,6 @@ static int take_comm(struct sf_filter *filter, const char *arg)
 	memcpy(filter->comm, arg, len);
 	filter->comm_len = (uint32_t)len;
 	return 0;
-}
-
-static int take_event(struct common_opts *o, const char *arg)
-{
-	const struct perf_event_kind *k = perf_event_named(arg);
-	char known[1024];
-	size_t len = 0;
-
-	if (k) {
-		o->collect.event = k;
-		return 0;
-	}
-	for (unsigned int i = 0; (k = perf_event_at(i)) && len < sizeof(known); i++)
-		len += (size_t)snprintf(known + len, sizeof(known) - len, " %s", k->name);
-	return complain(EXIT_USAGE, "-e: unknown event '%s'; known:%s", arg, known);
 }
 
 static int take_tids(struct common_opts *o, const char *arg)
@@ -342,6 +333,15 @@ static int take_number(struct common_opts *o, int id, const char *arg)
 	}
 }
 
+static int take_event(struct common_opts *o, int id, const char *arg)
+{
+	char why[512];
+	int err = id == 'e' ? events_add(&o->events, arg, why, sizeof(why))
+			    : events_filter(&o->events, arg, why, sizeof(why));
+
+	return err ? complain(EXIT_USAGE, "%s: %s", id == 'e' ? "-e" : "--filter", why) : 0;
+}
+
 int common_opts_take(struct common_opts *o, int id, const char *arg)
 {
 	struct sf_filter *filter = &o->collect.filter;
@@ -380,7 +380,8 @@ int common_opts_take(struct common_opts *o, int id, const char *arg)
 					"--table-idle: '%s' is not a time (30, 90s, 5m)", arg);
 		return 0;
 	case 'e':
-		return take_event(o, arg);
+	case OPT_FILTER:
+		return take_event(o, id, arg);
 	case 'U':
 		o->collect.kernel = false;
 		return 0;
@@ -436,7 +437,13 @@ int common_opts_check(struct common_opts *o)
 	if (o->hz_given && o->collect.period)
 		return complain(EXIT_USAGE, "-F and -c exclude each other: give the frequency or "
 					    "the number of events between samples");
-	if (o->collect.period)
+	events_default(&o->events);
+	if (o->hz_given && !events_have(&o->events, EVENT_PERF))
+		return complain(EXIT_USAGE,
+				"-F is for events that are sampled by time; each hit of "
+				"%s is a sample, or one in N with -c N",
+				o->events.text);
+	if (o->collect.period || !events_have(&o->events, EVENT_PERF))
 		o->collect.hz = 0;
 	o->collect.pids = o->pids;
 	o->collect.tids = o->tids;
@@ -445,6 +452,16 @@ int common_opts_check(struct common_opts *o)
 	if (!err)
 		err = check_exist("process", o->pids, o->collect.npids);
 	return err ? err : check_exist("thread", o->tids, o->collect.ntids);
+}
+
+int common_opts_one_count(const struct common_opts *o)
+{
+	if (o->events.n > 1)
+		return complain(EXIT_USAGE, "-e: one event at a time, not %s; record takes several",
+				o->events.text);
+	return events_weighted(&o->events)
+		       ? complain(EXIT_USAGE, "-e %s: record alone adds up numbers", o->events.text)
+		       : 0;
 }
 
 bool common_opts_filter(const struct common_opts *opts)
@@ -459,4 +476,5 @@ void common_opts_free(struct common_opts *o)
 {
 	free(o->pids);
 	free(o->tids);
+	events_free(&o->events);
 }

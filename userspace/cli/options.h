@@ -46,6 +46,7 @@ extern const struct option_spec common_options[];
 
 struct common_opts {
 	struct collector_opts collect;
+	struct events events;
 	struct num_cpus cpus;
 	uint32_t *pids, *tids; /* what collect points to */
 	const char *output, *format, *stats;
@@ -103,6 +104,8 @@ void common_opts_init(struct common_opts *o, uint64_t hz);
 int common_opts_take(struct common_opts *o, int id, const char *arg);
 /* Checks for contradictions and missing processes after the last option. 0 or an exit code. */
 int common_opts_check(struct common_opts *o);
+/* Refuses several events, and those that add up numbers. 0 or an exit code. */
+int common_opts_one_count(const struct common_opts *o);
 /*
  * Whether only some tasks or CPUs are profiled: progress, top and the message for an empty result
  * ask this function.

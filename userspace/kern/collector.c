@@ -5,7 +5,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,33 +18,11 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/user_account.h"
-#include "kern/caps.h"
 #include "kern/collector_internal.h"
 #include "kern/libbpf_log.h"
 #include "nocast.skel.h"
 
 #define VERIFIER_STATS 4 /* log level: statistics only */
-
-static int fail(struct collector_error *err, enum collector_trouble trouble, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int fail(struct collector_error *err, enum collector_trouble trouble, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(err->text, sizeof(err->text), fmt, args);
-	va_end(args);
-	err->trouble = trouble;
-	return -1;
-}
-
-static int forbid(struct collector_error *err, const char *refused)
-{
-	caps_explain(err->text, sizeof(err->text), refused);
-	err->trouble = COLLECTOR_FORBIDDEN;
-	return -1;
-}
 
 #define KERNEL_BTF "/sys/kernel/btf/vmlinux"
 
@@ -104,6 +81,11 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 	ro->cfg_by_tid = o->ntids != 0;
 	ro->cfg_only_tid = o->ntids == 1 ? o->tids[0] : 0;
 	ro->cfg_filter = o->filter;
+	ro->cfg_event_period = o->period ? o->period : 1;
+	ro->cfg_many_events = o->events->n > 1;
+	ro->cfg_by_cpu = o->cpus != NULL;
+	if (o->cpus)
+		memcpy((void *)ro->cfg_cpu_mask, o->cpus->bits, sizeof(ro->cfg_cpu_mask));
 	ro->cfg_ncpus = (uint32_t)c->ncpus;
 	ro->cfg_page_shift = (uint32_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
 	ro->cfg_want_cgroup = o->want_cgroup;
@@ -145,15 +127,12 @@ void collector_read_verifier(struct refusal *r, struct bpf_object *obj, char (*s
 		}
 }
 
-bool collector_has_samples(const struct collector *c)
-{
-	return !c->opts.offcpu || c->opts.wall;
-}
-
 static int open_and_load(struct collector *c, bool rdonly_cast)
 {
 	struct sfbpf_bpf *skel;
 	uint32_t cpus = (uint32_t)c->ncpus;
+	/* See event_slot() and on_exec (bpf/); programs on the first slots cache rows. */
+	uint32_t slots = collector_hit_programs(c) ? (2 + SF_EVENT_SLOTS) * cpus : 2 * cpus;
 	int err;
 
 	c->rdonly_cast = rdonly_cast;
@@ -165,13 +144,13 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 	if (c->opts.count_run_time && c->opts.verbose <= 1)
 		collector_log_verifier(skel->obj, &c->verifier_said);
 	set_knobs(c, skel);
-	bpf_map__set_max_entries(skel->maps.scratch, 2 * cpus);
-	bpf_map__set_max_entries(skel->maps.cache, cpus);
+	bpf_map__set_max_entries(skel->maps.scratch, slots);
+	bpf_map__set_max_entries(skel->maps.cache, slots);
 	bpf_map__set_max_entries(skel->maps.cpu_stats, cpus);
 	bpf_map__set_max_entries(skel->maps.ring, (uint32_t)c->opts.ring_bytes);
 	bpf_program__set_autoload(skel->progs.on_fork, c->opts.follow_forks);
 	bpf_program__set_autoload(skel->progs.on_free, c->opts.follow_forks);
-	bpf_program__set_autoload(skel->progs.on_cpu_jump, collector_has_samples(c));
+	collector_choose_programs(c, skel);
 	libbpf_log_into(&c->refused);
 	err = sfbpf_bpf__load(skel);
 	libbpf_log_into(NULL);
@@ -197,16 +176,17 @@ static int explain_load(const struct collector *c, int rc, struct collector_erro
 	char why[REFUSAL_LINE + sizeof(c->refused.program)];
 
 	if (rc == -EPERM)
-		return forbid(err, "loading BPF programs");
+		return collector_forbid(err, "loading BPF programs");
 	if (rc == -ENOMEM)
-		return fail(err, COLLECTOR_FAILED, "not enough memory for the BPF maps");
+		return collector_fail(err, COLLECTOR_FAILED, "not enough memory for the BPF maps");
 	err->refusal = c->refused;
 	refusal_text(&c->refused, why, sizeof(why));
-	return fail(err, COLLECTOR_UNSUPPORTED,
-		    "this kernel refuses %s%s (%s); 'sfbpf doctor' prints what to report, "
-		    "docs/doctor.md (\"Programs that the kernel refuses\") says what to do",
-		    c->refused.program[0] ? "the BPF program " : "the BPF programs: ", why,
-		    strerror(-rc));
+	return collector_fail(
+		err, COLLECTOR_UNSUPPORTED,
+		"this kernel refuses %s%s (%s); 'sfbpf doctor' prints what to report, "
+		"docs/doctor.md (\"Programs that the kernel refuses\") says what to do",
+		c->refused.program[0] ? "the BPF program " : "the BPF programs: ", why,
+		strerror(-rc));
 }
 
 bool collector_refused(const struct collector *c, const struct refusal *r, int err,
@@ -230,10 +210,10 @@ static int load(struct collector *c, struct collector_error *err)
 	int rc;
 
 	if (access(KERNEL_BTF, R_OK))
-		return fail(err, COLLECTOR_UNSUPPORTED,
-			    "cannot use this kernel's BTF (" KERNEL_BTF ": %s): "
-			    "sfbpf needs a kernel built with CONFIG_DEBUG_INFO_BTF=y",
-			    strerror(errno));
+		return collector_fail(err, COLLECTOR_UNSUPPORTED,
+				      "cannot use this kernel's BTF (" KERNEL_BTF ": %s): "
+				      "sfbpf needs a kernel built with CONFIG_DEBUG_INFO_BTF=y",
+				      strerror(errno));
 	libbpf_log_show(c->opts.verbose > 1);
 	rc = open_and_load(c, true);
 	if (collector_refused(c, &c->refused, rc, "use bpf_rdonly_cast"))
@@ -378,47 +358,17 @@ static int set_up(struct collector *c, struct collector_error *err)
 	c->names = kernel_names_new(collector_ask_kernel, c, "/proc/modules");
 	if (!c->loader || !c->ring || !c->names ||
 	    collector_map_stats(c, c->skel->maps.cpu_stats, &c->cpu_stats))
-		return fail(err, COLLECTOR_FAILED, "cannot map the BPF maps: %s", strerror(errno));
+		return collector_fail(err, COLLECTOR_FAILED, "cannot map the BPF maps: %s",
+				      strerror(errno));
 	if (!fill_set(bpf_map__fd(c->skel->maps.pids), o->pids, o->npids) ||
 	    !fill_set(bpf_map__fd(c->skel->maps.tids), o->tids, o->ntids))
-		return fail(err, COLLECTOR_FAILED, "too many process or thread ids to filter by");
+		return collector_fail(err, COLLECTOR_FAILED,
+				      "too many process or thread ids to filter by");
 	loader_prove_files(c->loader, collector_opened_file, c);
 	add_vdso(c);
 	/* Names are those of their first sight where the kernel does not report changes. */
 	kernel_names_follow(c->names, c->ncpus);
 	return 0;
-}
-
-static int explain_events(const struct collector *c, int rc, struct collector_error *err)
-{
-	if (rc == -EACCES || rc == -EPERM)
-		return forbid(err, "perf_event_open");
-	if (rc == -ENOENT || rc == -EOPNOTSUPP)
-		return fail(
-			err, COLLECTOR_UNSUPPORTED,
-			"this machine has no event '%s' (virtual machines often have no hardware "
-			"counters; cpu-clock always works)",
-			c->opts.event->name);
-	if (rc == -ENODEV)
-		return fail(err, COLLECTOR_FAILED, "none of the chosen CPUs is online");
-	return fail(err, COLLECTOR_FAILED, "cannot open event '%s': %s%s", c->opts.event->name,
-		    strerror(-rc),
-		    rc == -EINVAL ? " (is the frequency above kernel.perf_event_max_sample_rate?)"
-				  : "");
-}
-
-static int open_events(struct collector *c, struct collector_error *err)
-{
-	const struct collector_opts *o = &c->opts;
-	int rc;
-
-	c->events = (struct cpu_events){ .kind = o->event,
-					 .hz = o->hz,
-					 .period = o->period,
-					 .cpus = o->cpus,
-					 .ncpus = c->ncpus };
-	rc = cpu_events_open(&c->events);
-	return rc ? explain_events(c, rc, err) : 0;
 }
 
 static bool any_cpu(const struct num_cpus *cpus, int ncpus)
@@ -437,7 +387,7 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
 
 	*err = (struct collector_error){ 0 };
 	if (!c) {
-		fail(err, COLLECTOR_FAILED, "out of memory");
+		collector_fail(err, COLLECTOR_FAILED, "out of memory");
 		return NULL;
 	}
 	c->opts = *opts;
@@ -455,11 +405,10 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
 	if (c->ncpus < 1) {
-		fail(err, COLLECTOR_FAILED, "cannot read the number of possible CPUs");
+		collector_fail(err, COLLECTOR_FAILED, "cannot read the number of possible CPUs");
 	} else if (!any_cpu(opts->cpus, c->ncpus)) {
-		fail(err, COLLECTOR_FAILED, "none of the chosen CPUs is online");
-	} else if (!load(c, err) && !set_up(c, err) &&
-		   (!collector_has_samples(c) || !open_events(c, err))) {
+		collector_fail(err, COLLECTOR_FAILED, "none of the chosen CPUs is online");
+	} else if (!load(c, err) && !set_up(c, err) && !collector_open_events(c, err)) {
 		/* Needs CAP_SYS_ADMIN, which is dropped later. */
 		if (opts->count_run_time || opts->want_cost)
 			c->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
@@ -501,41 +450,23 @@ int collector_attach(struct collector *c, struct collector_error *err)
 				     collector_list_unmapped, c);
 	rc = loader_start(c->loader);
 	if (rc)
-		return fail(err, COLLECTOR_FAILED, "cannot start a thread: %s", strerror(-rc));
+		return collector_fail(err, COLLECTOR_FAILED, "cannot start a thread: %s",
+				      strerror(-rc));
 	c->skel->links.on_exec = bpf_program__attach(c->skel->progs.on_exec);
 	if (c->opts.follow_forks) {
 		c->skel->links.on_fork = bpf_program__attach(c->skel->progs.on_fork);
 		c->skel->links.on_free = bpf_program__attach(c->skel->progs.on_free);
 		if (!c->skel->links.on_fork)
-			return fail(err, COLLECTOR_UNSUPPORTED,
-				    "this kernel cannot trace process creation "
-				    "(tp_btf/sched_process_fork)");
+			return collector_fail(err, COLLECTOR_UNSUPPORTED,
+					      "this kernel cannot trace process creation "
+					      "(tp_btf/sched_process_fork)");
 	}
-	if (collector_has_samples(c)) {
-		rc = cpu_events_attach(&c->events, c->skel->progs.on_cpu_jump);
-		if (rc)
-			return explain_events(c, rc, err);
-	}
+	if (collector_attach_events(c, err))
+		return -1;
 	rc = c->offcpu ? attach_offcpu(c) : 0;
-	return rc ? fail(err, COLLECTOR_UNSUPPORTED, "this kernel cannot trace its scheduler: %s",
-			 strerror(-rc))
+	return rc ? collector_fail(err, COLLECTOR_UNSUPPORTED,
+				   "this kernel cannot trace its scheduler: %s", strerror(-rc))
 		  : 0;
-}
-
-int collector_set_hz(struct collector *c, uint64_t hz)
-{
-	return cpu_events_set_hz(&c->events, hz);
-}
-
-int collector_pause(struct collector *c, bool pause)
-{
-	return cpu_events_pause(&c->events, pause);
-}
-
-int collector_follow_cpus(struct collector *c)
-{
-	kernel_names_follow(c->names, c->ncpus);
-	return cpu_events_follow(&c->events, c->skel->progs.on_cpu_jump);
 }
 
 int collector_fd(const struct collector *c)
@@ -592,7 +523,7 @@ void collector_detach(struct collector *c)
 		tables_release(c->tables);
 		offcpu_bpf__detach(c->off_skel);
 	}
-	cpu_events_close(&c->events);
+	collector_close_events(c);
 	sfbpf_bpf__detach(c->skel);
 }
 
@@ -610,8 +541,8 @@ int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts,
 	if (rc)
 		explain_load(c, rc, err);
 	else if ((rc = attach_offcpu(c)))
-		fail(err, COLLECTOR_UNSUPPORTED, "this kernel cannot trace its scheduler: %s",
-		     strerror(-rc));
+		collector_fail(err, COLLECTOR_UNSUPPORTED,
+			       "this kernel cannot trace its scheduler: %s", strerror(-rc));
 	if (rc)
 		collector_offcpu_stop(c);
 	return rc ? -1 : 0;
@@ -644,7 +575,7 @@ void collector_free(struct collector *c)
 {
 	if (!c)
 		return;
-	cpu_events_close(&c->events);
+	collector_close_events(c);
 	collector_walks_free(c);
 	loader_free(c->loader);
 	collector_offcpu_stop(c);

@@ -13,14 +13,14 @@
 #include "base/num.h"
 #include "border/sfbpf_shared.h"
 #include "files/module.h"
+#include "kern/events.h"
 #include "kern/loader.h"
 #include "kern/offcpu_bpf.h"
-#include "kern/perf_event.h"
 #include "kern/refusal.h"
 #include "languages/lang_codes.h"
 
 struct collector_opts {
-	const struct perf_event_kind *event;
+	struct events *events;	  /* resolved (events_resolve) */
 	uint64_t hz, period;	  /* hz, or period if hz is 0 */
 	bool user, kernel;	  /* parts of the stack to record */
 	bool native;		  /* record evaluation loops of languages, too */

@@ -31,11 +31,16 @@ static void sum_stats(const struct sf_cpu_stats *stats, int ncpus, struct collec
 
 void collector_counters(struct collector *c, struct collector_counters *ret)
 {
+	uint64_t missed;
+
 	*ret = (struct collector_counters){ 0 };
 	sum_stats(c->cpu_stats, c->ncpus, ret);
 	if (c->opts.offcpu && c->off_stats) /* else they are in collector_offcpu_counters */
 		sum_stats(c->off_stats, c->ncpus, ret);
 	ret->lost[SF_LOST_BAD_RECORD] += c->bad_records;
+	missed = collector_missed_hits(c);
+	ret->taken += missed;
+	ret->lost[SF_LOST_BUSY] += missed;
 	tables_counts(c->tables, &ret->tables);
 	loader_totals(c->loader, &ret->loader);
 	worker_totals_add(&ret->loader.workers, &c->lists);
@@ -88,7 +93,8 @@ static size_t programs_of(struct bpf_object *obj, char (*said)[VERIFIER_LOG],
 static size_t programs_of_version(const struct walk_version *v, struct collector_program *ret,
 				  size_t cap)
 {
-	static const char *const names[WALKS] = { "on_cpu", "off_back", "off_waking" };
+	static const char *const names[WALKS] = { "on_cpu", "on_tracepoint", "on_probe", "off_back",
+						  "off_waking" };
 	size_t n = 0;
 
 	for (size_t i = 0; i < WALKS && n < cap; i++)

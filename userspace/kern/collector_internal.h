@@ -3,6 +3,8 @@
  * Shared by the collector's files.
  *
  *   collector.c		loads, attaches, passes on records
+ *   collector_error.c		messages for the user
+ *   collector_events.c	what triggers samples
  *   collector_offcpu.c	loads the off-CPU object, on the maps of the first one
  *   collector_walks.c	the programs that walk stacks, by the languages that were met
  *   collector_account.c	the kernel's counters
@@ -18,6 +20,7 @@
 
 #include "kern/collector.h"
 #include "kern/cpu_events.h"
+#include "kern/event_links.h"
 #include "kern/kernel_names.h"
 #include "kern/offcpu_bpf.h"
 #include "kern/tables.h"
@@ -31,7 +34,8 @@
  */
 #define VERIFIER_LOG 65536
 
-enum walk { WALK_ON_CPU, WALK_OFF_BACK, WALK_OFF_WAKING, WALKS };
+/* The first ones have the values of enum event_from. */
+enum walk { WALK_ON_CPU, WALK_ON_TRACEPOINT, WALK_ON_PROBE, WALK_OFF_BACK, WALK_OFF_WAKING, WALKS };
 
 /*
  * The programs that walk stacks, for some languages. Their objects are not kept: libbpf's copy of
@@ -68,12 +72,14 @@ struct collector {
 	struct walk_version next_walks; /* the version that walks_thread loads */
 	pthread_t walks_thread;
 	enum walks_state walks_state;
-	bool walks_loaded;	 /* set by walks_thread at its end */
-	uint32_t walks_failed;	 /* languages that the kernel has refused */
-	uint32_t late_languages; /* languages that were met during the run */
-	uint64_t late_ns;	 /* how long a version for them took to load, at most */
-	int ncpus;		 /* possible */
-	struct cpu_events events;
+	bool walks_loaded;		   /* set by walks_thread at its end */
+	uint32_t walks_failed;		   /* languages that the kernel has refused */
+	uint32_t late_languages;	   /* languages that were met during the run */
+	uint64_t late_ns;		   /* how long a version for them took to load, at most */
+	int ncpus;			   /* possible */
+	struct cpu_events perf[SF_EVENTS]; /* perf events */
+	size_t nperf;
+	struct event_links links; /* tracepoints and probes */
 	struct kernel_names *names;
 	int stats_fd;
 	char (*verifier_said)[VERIFIER_LOG]; /* indexed by program; NULL unless count_run_time */
@@ -120,7 +126,27 @@ uint64_t collector_verifier_states(const char *log);
 int collector_map_stats(struct collector *c, const struct bpf_map *map, struct sf_cpu_stats **ret);
 /* The object for kernels with bpf_rdonly_cast, or without. NULL with errno set. */
 struct sfbpf_bpf *collector_open_object(bool rdonly_cast);
-bool collector_has_samples(const struct collector *c);
+
+/* Sets *err, with a message. -1 */
+int collector_fail(struct collector_error *err, enum collector_trouble trouble, const char *fmt,
+		   ...) __attribute__((format(printf, 3, 4)));
+/* The kernel has refused something for lack of a capability. -1 */
+int collector_forbid(struct collector_error *err, const char *refused);
+
+bool collector_samples(const struct collector *c); /* on-CPU samples or hits of events */
+/* Whether samples are taken for events of that kind. */
+bool collector_takes(const struct collector *c, enum event_from from);
+/* Whether programs of tracepoints or probes run. */
+bool collector_hit_programs(const struct collector *c);
+/* Which programs of the object are loaded, and the size of their map. Call before loading. */
+void collector_choose_programs(const struct collector *c, struct sfbpf_bpf *skel);
+/* 0, or -1 with *err filled. */
+int collector_open_events(struct collector *c, struct collector_error *err);
+int collector_attach_events(struct collector *c, struct collector_error *err);
+void collector_close_events(struct collector *c);
+/* Hits that the kernel has not passed on because another program was running. */
+uint64_t collector_missed_hits(const struct collector *c);
+
 /* Whether another form of the programs, which do not do `what`, may avoid the error. */
 bool collector_refused(const struct collector *c, const struct refusal *r, int err,
 		       const char *what);

@@ -60,7 +60,7 @@ static int open_and_load(struct collector *c, bool rdonly_cast, bool at_leave)
 		irq_code_find(collector_kernel_name, c, &irq);
 	/* If stacks are taken on leaving, off_switch walks: it has one version. */
 	skel->rodata_knobs->cfg_languages = at_leave ? ~0u : c->walks.languages;
-	offcpu_configure(skel, &c->offcpu_opts, c->opts.cpus, c->ncpus, at_leave, &irq);
+	offcpu_configure(skel, &c->offcpu_opts, c->ncpus, at_leave, &irq);
 	err = share_maps(c->skel, skel);
 	libbpf_log_into(&c->refused);
 	if (!err)

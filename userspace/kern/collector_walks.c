@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The programs that walk stacks, in the version for the languages that were met: without languages
- * the verifier takes two fifths of the time. What is attached (on_cpu_jump, off_back_jump,
- * off_waking_jump) jumps to the program in a program array.
+ * the verifier takes two fifths of the time. What is attached (on_cpu_jump, off_back_jump
+ * and the like) jumps to the program in a program array.
  *
  *   OFF --collector_walks_load--> READY --a runtime of another language--> LOADING
  *                                   ^-------- the next version is loaded --------'
@@ -115,7 +115,15 @@ static int keep(struct walk_version *v, enum walk walk, const struct loading *l,
 	return 0;
 }
 
-static int load_on_cpu(const struct collector *c, struct walk_version *v)
+/* The program that takes the samples of events of that kind */
+static struct bpf_program *sampler(const struct sfbpf_bpf *skel, enum event_from from)
+{
+	return from == EVENT_PERF	  ? skel->progs.on_cpu
+	       : from == EVENT_TRACEPOINT ? skel->progs.on_tracepoint
+					  : skel->progs.on_probe;
+}
+
+static int load_samplers(const struct collector *c, struct walk_version *v)
 {
 	struct sfbpf_bpf *skel = collector_open_object(c->rdonly_cast);
 	struct loading l;
@@ -126,14 +134,15 @@ static int load_on_cpu(const struct collector *c, struct walk_version *v)
 	memcpy(skel->rodata_knobs, c->skel->rodata_knobs, sizeof(*skel->rodata_knobs));
 	skel->rodata_knobs->cfg_languages = v->languages;
 	begin(c, &l, skel->obj);
-	bpf_program__set_autoload(skel->progs.on_cpu, true);
+	for (enum event_from i = 0; i < EVENT_FROMS; i++)
+		bpf_program__set_autoload(sampler(skel, i), collector_takes(c, i));
 	err = reuse_maps(skel->obj, c->skel->obj);
 	if (!err)
 		err = sfbpf_bpf__load(skel);
 	if (err)
 		collector_read_verifier(&v->refused, skel->obj, l.said);
-	else
-		err = keep(v, WALK_ON_CPU, &l, skel->progs.on_cpu);
+	for (enum event_from i = 0; i < EVENT_FROMS && !err; i++)
+		err = keep(v, (enum walk)i, &l, sampler(skel, i));
 	sfbpf_bpf__destroy(skel);
 	free(l.said);
 	return err;
@@ -184,7 +193,7 @@ static int version_load(const struct collector *c, struct walk_version *v)
 	uint64_t began = clock_ns(CLOCK_MONOTONIC);
 
 	libbpf_log_into(&v->refused);
-	v->err = collector_has_samples(c) ? load_on_cpu(c, v) : 0;
+	v->err = collector_samples(c) ? load_samplers(c, v) : 0;
 	if (!v->err && has_off_walks(c))
 		v->err = load_off_cpu(c, v);
 	libbpf_log_into(NULL);
@@ -203,8 +212,13 @@ int collector_put_walk(const struct bpf_map *array, int fd)
 static int version_use(struct collector *c, struct walk_version *v)
 {
 	char names[128];
-	int err = collector_put_walk(c->skel->maps.on_cpu_walks, v->fds[WALK_ON_CPU]);
+	const struct bpf_map *const arrays[] = { c->skel->maps.on_cpu_walks,
+						 c->skel->maps.on_tracepoint_walks,
+						 c->skel->maps.on_probe_walks };
+	int err = 0;
 
+	for (size_t i = 0; i < EVENT_FROMS && !err; i++)
+		err = collector_put_walk(arrays[i], v->fds[i]);
 	if (!err && has_off_walks(c))
 		err = collector_put_walk(c->off_skel->maps.off_back_walks, v->fds[WALK_OFF_BACK]);
 	if (!err && has_off_walks(c))

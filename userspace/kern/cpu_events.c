@@ -26,9 +26,10 @@ static int open_one(struct cpu_events *e, int cpu)
 
 static int attach_one(struct cpu_events *e, int cpu, const struct bpf_program *prog)
 {
+	LIBBPF_OPTS(bpf_perf_event_opts, opts, .bpf_cookie = e->cookie);
 	struct cpu_event *event = &e->of[cpu];
 
-	event->link = bpf_program__attach_perf_event(prog, event->fd); /* enables it */
+	event->link = bpf_program__attach_perf_event_opts(prog, event->fd, &opts); /* enables it */
 	if (event->link && e->paused)
 		ioctl(event->fd, PERF_EVENT_IOC_DISABLE, 0);
 	return event->link ? 0 : -errno;

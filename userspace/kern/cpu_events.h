@@ -22,6 +22,7 @@ struct cpu_event {
 struct cpu_events {
 	const struct perf_event_kind *kind;
 	uint64_t hz, period;	     /* see perf_event_open_cpu */
+	uint64_t cookie;	     /* bpf_get_attach_cookie() in the program */
 	const struct num_cpus *cpus; /* NULL: all */
 	int ncpus;		     /* possible */
 	struct cpu_event *of;	     /* indexed by CPU; NULL: not opened */

@@ -73,9 +73,8 @@ struct offcpu_bpf *offcpu_open(bool rdonly_cast);
  * Sets off-CPU knobs, map sizes and programs. Call between open and load, after the knobs of on-CPU
  * samples were copied.
  */
-void offcpu_configure(struct offcpu_bpf *skel, const struct offcpu_opts *o,
-		      const struct num_cpus *cpus, int ncpus, bool at_leave,
-		      const struct irq_code *irq);
+void offcpu_configure(struct offcpu_bpf *skel, const struct offcpu_opts *o, int ncpus,
+		      bool at_leave, const struct irq_code *irq);
 
 /*
  * skel is loaded, and remains owned by the caller, as are the server of the processes that read

@@ -83,9 +83,8 @@ static void set_irq_code(struct offcpu_bpf *skel, const struct irq_code *k)
 	skel->rodata->cfg_softirq_len = k->softirq_end - k->softirq_start;
 }
 
-void offcpu_configure(struct offcpu_bpf *skel, const struct offcpu_opts *o,
-		      const struct num_cpus *cpus, int ncpus, bool at_leave,
-		      const struct irq_code *irq)
+void offcpu_configure(struct offcpu_bpf *skel, const struct offcpu_opts *o, int ncpus,
+		      bool at_leave, const struct irq_code *irq)
 {
 	struct offcpu_bpf__rodata_knobs *knobs = skel->rodata_knobs;
 	struct offcpu_bpf__rodata *ro = skel->rodata;
@@ -107,9 +106,6 @@ void offcpu_configure(struct offcpu_bpf *skel, const struct offcpu_opts *o,
 	ro->cfg_off_min = o->min_ns;
 	ro->cfg_off_max = o->max_ns;
 	ro->cfg_off_period = o->period_ns;
-	ro->cfg_by_cpu = cpus != NULL;
-	if (cpus)
-		memcpy((void *)ro->cfg_cpu_mask, cpus->bits, sizeof(ro->cfg_cpu_mask));
 	set_irq_code(skel, irq);
 	size_maps(skel, o, (uint32_t)ncpus, at_leave);
 	choose_programs(skel, o, at_leave);

@@ -3,12 +3,14 @@
 #ifndef SFBPF_KERN_PERF_EVENT_H
 #define SFBPF_KERN_PERF_EVENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct perf_event_kind {
 	const char *name;
-	uint32_t type;	 /* PERF_TYPE_* */
-	uint64_t config; /* PERF_COUNT_* */
+	uint32_t type;		 /* PERF_TYPE_* */
+	uint64_t config;	 /* PERF_COUNT_* */
+	bool no_user, no_kernel; /* not while in this mode */
 };
 
 /* Finds a kind by perf's name ("cpu-clock", "page-faults", "cycles", ...); NULL if unknown. */

@@ -16,7 +16,7 @@ bool out_is_clock(const struct out_meta *meta)
 
 uint64_t out_value(const struct out_report *r, const struct profile_stack *s)
 {
-	return r->opts.usec ? s->weight : s->count;
+	return r->opts.usec || r->opts.unit ? s->weight : s->count;
 }
 
 uint64_t out_shown(const struct out_report *r, uint64_t sum)
@@ -54,12 +54,27 @@ void out_thread_text(char ret[OUT_THREAD_TEXT], const char *comm, uint32_t tid)
 	snprintf(ret, OUT_THREAD_TEXT, tid ? "%s (%u)" : "%s", *clean ? clean : "[unknown]", tid);
 }
 
+const char *out_event_frame(const struct out_report *r, uint32_t number)
+{
+	static char text[1024];
+
+	snprintf(text, sizeof(text), "[%s]", r->opts.events[number]);
+	return text;
+}
+
+bool out_state_at_root(const struct out_report *r)
+{
+	return r->opts.wall == OUT_WALL_ROOT || r->opts.events;
+}
+
 const char *out_state_frame(const struct out_report *r, size_t i)
 {
 	struct profile_stack s;
 	int note;
 
 	profile_stack(r->profile, i, &s);
+	if (r->opts.events)
+		return out_event_frame(r, s.state);
 	if (r->timeline) /* its marks say it */
 		return NULL;
 	if (!r->opts.wall && s.state == SF_OFF_R)

@@ -43,6 +43,10 @@ struct out_opts {
 	bool user_only, kernel_only; /* -U, -K */
 	/* COUNT is the weight in microseconds (off-CPU) instead of the number of samples. */
 	bool usec;
+	/* COUNT is the weight, in this unit ("bytes", "count"); NULL: it is as said above. */
+	const char *unit;
+	/* Several events, by number: stacks begin with the name of theirs. NULL: there is one */
+	const char *const *events;
 	size_t rows;	    /* text: rows per table; 0: 40 */
 	enum redact redact; /* what to remove from paths of files */
 	bool any_process;   /* the profile was made by profile_merge_code: pprof omits pid 0 */
@@ -153,10 +157,13 @@ uint64_t out_shown(const struct out_report *r, uint64_t sum);
 /* Whether the user part is shown and did not reach its outermost frame. */
 bool out_incomplete(const struct out_report *r, const struct profile_stack *s);
 /*
- * The frame that says what the thread of stack i did: below the leaf, or with OUT_WALL_ROOT above
- * the root. NULL: none
+ * The frame that says what the thread of stack i did, or which event hit it: below the leaf, or if
+ * out_state_at_root above the root. NULL: none
  */
 const char *out_state_frame(const struct out_report *r, size_t i);
+/* "[NAME]": the frame that stacks of an event begin with; valid until the next call */
+const char *out_event_frame(const struct out_report *r, uint32_t number);
+bool out_state_at_root(const struct out_report *r);
 /* What the thread of stack i did: enum wait_note, or -ENOMEM. */
 int out_wait_note(const struct out_report *r, size_t i);
 /* "name (tid)"; tid 0, of an interrupt: "name". */

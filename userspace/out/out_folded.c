@@ -105,8 +105,7 @@ static int add_frames(struct folded *fd, struct profile *p, size_t i)
 	int err;
 
 	profile_stack(p, i, &s);
-	state = p == fd->r->profile && fd->r->opts.wall == OUT_WALL_ROOT ? out_state_frame(fd->r, i)
-									 : NULL;
+	state = p == fd->r->profile && out_state_at_root(fd->r) ? out_state_frame(fd->r, i) : NULL;
 	if (profile_frames(p, i, fd->r->symbols, !fd->r->opts.kernel_only, !fd->r->opts.user_only,
 			   f) ||
 	    vec_reserve(&fd->seqs, &fd->seqs_cap, fd->nseqs + 8 + f->n, sizeof(*fd->seqs)))
@@ -143,7 +142,7 @@ static int add_stack(struct folded *fd, size_t i)
 	if (vec_reserve(&fd->lines, &fd->lines_cap, fd->nlines + 1, sizeof(*fd->lines)))
 		return -ENOMEM;
 	err = add_frames(fd, fd->r->profile, i);
-	state = fd->r->opts.wall == OUT_WALL_ROOT ? NULL : out_state_frame(fd->r, i);
+	state = out_state_at_root(fd->r) ? NULL : out_state_frame(fd->r, i);
 	if (!err && state)
 		err = add_word(fd, state);
 	if (!err && fd->r->wakers)

@@ -426,7 +426,7 @@ static int add_wakers(struct out_path *p, uint32_t waker)
 static int append_path(struct out_path *p, size_t i)
 {
 	const char *state = out_state_frame(p->r, i);
-	bool at_root = state && p->r->opts.wall == OUT_WALL_ROOT;
+	bool at_root = state && out_state_at_root(p->r);
 	struct profile_stack s;
 	int err = at_root ? add_note(p, state) : 0;
 
@@ -494,7 +494,9 @@ int out_stackset(const struct out_report *r, struct stackset *ss, enum stack_sid
 int out_flame(const struct out_report *r, flame_fn *write, FILE *f)
 {
 	struct html_meta meta = {
-		.unit = r->opts.usec ? "nanoseconds" : "samples",
+		.unit = r->opts.unit   ? r->opts.unit
+			: r->opts.usec ? "nanoseconds"
+				       : "samples",
 		.event = r->meta->event,
 		.host = r->meta->host,
 		.hz = out_is_clock(r->meta) ? r->meta->hz : 0,

@@ -62,7 +62,10 @@ static void put_meta(struct json *j, const struct out_report *r)
 	else
 		json_str(j, "start_unix_ns", NULL);
 	json_double(j, "duration_s", r->stats->duration_s, 3);
-	json_str(j, "unit", r->opts.usec ? "microseconds" : "samples");
+	json_str(j, "unit",
+		 r->opts.unit	? r->opts.unit
+		 : r->opts.usec ? "microseconds"
+				: "samples");
 	if (r->meta->command)
 		put_clean(j, "command", r->meta->command);
 	json_u64(j, "samples", r->stats->samples);
@@ -270,8 +273,8 @@ static int put_stack(struct json *j, const struct out_report *r, struct out_cont
 	json_u64(j, "samples", s.count);
 	if (r->stats->offcpu && s.state < SF_OFF_STATES)
 		json_str(j, "state", (char[2]){ letters[s.state] });
-	if (r->opts.wall)
-		json_str(j, "wall", out_state_frame(r, i));
+	if (r->opts.wall || r->opts.events)
+		json_str(j, r->opts.events ? "event" : "wall", out_state_frame(r, i));
 	err = put_frames(j, r, r->profile, i);
 	if (!err && r->wakers)
 		err = put_waker(j, r, s.waker);

@@ -46,8 +46,9 @@
 #define BASE_ALIGN   0x200000ull
 #define KERNEL_START 0xffff000000000000ull
 #define NO_MAPPING   UINT32_MAX
-/* NOTE + enum wait_note stands in place of a symbol */
-#define NOTE	     (UINT32_MAX - WAIT_NOTES)
+/* These stand in place of a symbol: NOTE + enum wait_note, NOTE_EVENT + the number of an event */
+#define NOTE	     (UINT32_MAX - WAIT_NOTES - SF_EVENTS)
+#define NOTE_EVENT   (NOTE + WAIT_NOTES)
 
 struct file { /* a module that frames lie in */
 	const struct module_code *code;
@@ -228,6 +229,13 @@ static uint32_t line_of(const struct pprof *w, uint32_t symbol, const char **ret
 	return symbol >= NOTE ? 0 : symbolizer_line(w->r->symbols, symbol, ret_file);
 }
 
+/* The text of a frame that is no function */
+static uint64_t note_id(struct pprof *w, uint32_t note)
+{
+	return note < NOTE_EVENT ? string_id(w, wait_note_text((enum wait_note)(note - NOTE)))
+				 : clean_string_id(w, out_event_frame(w->r, note - NOTE_EVENT));
+}
+
 /*
  * The function of a symbol; all its lines, and its inlined copies, share it. A new one is written
  * at once, so no other message may be open.
@@ -236,8 +244,8 @@ static uint64_t function_id(struct pprof *w, uint32_t symbol)
 {
 	size_t before = w->functions.n, at;
 	bool real = symbol < NOTE;
-	uint64_t name = string_id(w, real ? symbolizer_function(w->r->symbols, symbol)
-					  : wait_note_text((enum wait_note)(symbol - NOTE))),
+	uint64_t name = real ? string_id(w, symbolizer_function(w->r->symbols, symbol))
+			     : note_id(w, symbol),
 		 path;
 	uint32_t id, module = real ? symbolizer_module_index(w->r->symbols, symbol) : UINT32_MAX;
 	const char *file;
@@ -323,9 +331,11 @@ static size_t locate(struct pprof *w, size_t i, const struct profile_stack *s)
 		w->err = -ENOMEM;
 		return 0;
 	}
-	if (w->r->opts.wall || s->state == SF_OFF_R)
+	if (w->r->opts.events)
+		state = NOTE_EVENT + s->state;
+	else if (w->r->opts.wall || s->state == SF_OFF_R)
 		state = NOTE + wait_note_of(s, symbols, w->r->symbols);
-	if (state && w->r->opts.wall != OUT_WALL_ROOT)
+	if (state && !out_state_at_root(w->r))
 		w->ids[n++] = location_id(w, NO_MAPPING, 0, state, 0);
 	for (size_t k = 0; k < s->n_kernel && !w->r->opts.user_only; k++) {
 		uint64_t addr = kernel_word_addr(s->frames[s->n_user + k]);
@@ -339,7 +349,7 @@ static size_t locate(struct pprof *w, size_t i, const struct profile_stack *s)
 
 		w->ids[n++] = location_id(w, mapping, addr, symbols[k], s->frames[k]);
 	}
-	if (state && w->r->opts.wall == OUT_WALL_ROOT)
+	if (state && out_state_at_root(w->r))
 		w->ids[n++] = location_id(w, NO_MAPPING, 0, state, 0);
 	/* A sample without a location would be missing in every table of functions. */
 	if (!n)
@@ -464,6 +474,12 @@ static void put_origin(struct pprof *w, const struct profile_stack *s)
 		put_label(w, "container.name", string_id(w, container->name), 0);
 }
 
+/* Samples, and what they count for */
+static bool two_values(const struct pprof *w)
+{
+	return w->period || w->r->opts.usec || w->r->opts.unit;
+}
+
 static void put_sample(struct pprof *w, size_t i)
 {
 	struct profile_stack s;
@@ -473,10 +489,10 @@ static void put_sample(struct pprof *w, size_t i)
 	profile_stack(w->r->profile, i, &s);
 	n = locate(w, i, &s);
 	values[0] = s.count;
-	values[1] = w->r->opts.usec ? s.weight : s.count * w->period;
+	values[1] = w->period ? s.count * w->period : s.weight;
 	at = pb_begin(&w->pb, PROFILE_SAMPLE);
 	pb_packed(&w->pb, SAMPLE_LOCATION, w->ids, n);
-	pb_packed(&w->pb, SAMPLE_VALUE, values, w->period || w->r->opts.usec ? 2 : 1);
+	pb_packed(&w->pb, SAMPLE_VALUE, values, two_values(w) ? 2 : 1);
 	put_label(w, "comm", clean_string_id(w, *s.comm ? s.comm : "[unknown]"), 0);
 	if (!w->r->opts.only_comm)
 		put_origin(w, &s);
@@ -526,12 +542,15 @@ static void put_head(struct pprof *w)
 {
 	const struct out_meta *meta = w->r->meta;
 
-	if (out_is_clock(meta) && !w->r->opts.usec)
+	if (out_is_clock(meta) && !w->r->opts.usec && !w->r->opts.unit)
 		w->period = (uint64_t)(1e9 / meta->hz + 0.5);
 	put_type(w, PROFILE_SAMPLE_TYPE, "samples", "count");
 	if (w->r->opts.usec) {
 		put_type(w, PROFILE_SAMPLE_TYPE, "off_cpu", "nanoseconds");
 		put_type(w, PROFILE_PERIOD_TYPE, "off_cpu", "nanoseconds");
+	} else if (w->r->opts.unit) {
+		put_type(w, PROFILE_SAMPLE_TYPE, meta->event, w->r->opts.unit);
+		put_type(w, PROFILE_PERIOD_TYPE, meta->event, w->r->opts.unit);
 	} else if (w->period) {
 		put_type(w, PROFILE_SAMPLE_TYPE, "cpu", "nanoseconds");
 		put_type(w, PROFILE_PERIOD_TYPE, "cpu", "nanoseconds");

@@ -24,7 +24,7 @@ static double share(uint64_t part, uint64_t sum)
 
 static const char *unit_of(const struct out_report *r)
 {
-	return r->opts.usec ? "microseconds" : "samples";
+	return r->opts.unit ? r->opts.unit : r->opts.usec ? "microseconds" : "samples";
 }
 
 static void put_functions(const struct out_report *r, const struct census *c, FILE *f)
@@ -212,7 +212,7 @@ static int put_tables(const struct out_report *r, struct profile *p, FILE *f)
 	struct census c = { 0 };
 	int err = census_build(&c, p, r->symbols, r->modules, &sel,
 			       CENSUS_FUNCTIONS | CENSUS_PROCESSES |
-				       (r->opts.usec ? CENSUS_BY_WEIGHT : 0));
+				       (r->opts.usec || r->opts.unit ? CENSUS_BY_WEIGHT : 0));
 
 	if (err)
 		return err;

@@ -23,7 +23,7 @@ struct stack {
 	struct part own, waker;
 	struct stack_labels labels;
 	bool has_waker, deep;
-	char state, wall[32];
+	char state, wall[32], event[256];
 	uint64_t count, samples;
 	uint32_t path[2 * READ_STACKS_DEPTH + 6];
 	size_t n;
@@ -187,6 +187,8 @@ static void add_stack(struct reader *r)
 		       : stack_choice_root(c, &s->labels, comm, r->meta->host, buf);
 	if (root != comm && (c->by != STACK_BY_PROCESS || strcmp(comm, root) != 0))
 		add_note(r, comm);
+	if (*s->event)
+		add_note(r, s->event);
 	add_part(r, &s->own);
 	if (*s->wall)
 		add_note(r, s->wall);
@@ -243,7 +245,7 @@ static void read_stack(struct reader *r)
 	part_reset(&s->waker);
 	s->labels = (struct stack_labels){ 0 };
 	s->count = s->samples = 0;
-	s->state = s->wall[0] = 0;
+	s->state = s->wall[0] = s->event[0] = 0;
 	s->has_waker = s->deep = false;
 	if (!json_enter(&r->j, '{'))
 		return;
@@ -254,6 +256,8 @@ static void read_stack(struct reader *r)
 			s->samples = json_unsigned(&r->j);
 		else if (!strcmp(key, "state"))
 			s->state = *json_string(&r->j);
+		else if (!strcmp(key, "event"))
+			copy_clean(r, s->event, sizeof(s->event));
 		else if (!strcmp(key, "wall"))
 			copy_clean(r, s->wall, sizeof(s->wall));
 		else if (!strcmp(key, "waker"))

@@ -225,6 +225,29 @@ int elf_reader_go(struct elf_reader *r, int fd, const uint64_t *offsets, size_t 
 	return err;
 }
 
+int elf_reader_probes(struct elf_reader *r, int fd, bool usdt, const char *pattern,
+		      struct elf_probes *ret)
+{
+	struct elf_ask q = { .question = ELF_PROBES,
+			     .off = usdt,
+			     .len = (uint32_t)strnlen(pattern, SYMTAB_NAME_MAX) };
+	int err;
+
+	if (q.len == SYMTAB_NAME_MAX)
+		return -E2BIG;
+	memcpy(q.raw, pattern, q.len);
+	err = ask_file(r, &q, fd, -1);
+	if (err)
+		return err;
+	err = elf_probes_take(r->worker.child.mem, r->answer.n, r->answer.names_len, ret);
+	ret->go = r->answer.cut;
+	if (err != -EBADMSG)
+		return err;
+	r->allowance->totals.failed++;
+	worker_lose(&r->worker);
+	return -ECHILD;
+}
+
 /* ---- Names ---- */
 
 static bool is_refused(const struct elf_reader *r, struct elf_source from)

@@ -73,6 +73,12 @@ int elf_reader_code(struct elf_reader *r, int fd, const struct elf_code *what,
 int elf_reader_go(struct elf_reader *r, int fd, const uint64_t *offsets, size_t n,
 		  struct go_places *ret);
 /*
+ * The places to probe in a file (elf_probes_read). The caller frees *ret with elf_probes_free.
+ * Further error: -E2BIG: there are too many.
+ */
+int elf_reader_probes(struct elf_reader *r, int fd, bool usdt, const char *pattern,
+		      struct elf_probes *ret);
+/*
  * The name of a function in that table, as elf_reader_demangle shows it. file: as in elf_source.
  * With -EAGAIN, buf has the name as linked, or is empty.
  */

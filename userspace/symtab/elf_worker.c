@@ -111,6 +111,24 @@ static int tell_go(const struct elf_image *img, const struct elf_ask *ask, int m
 	return err;
 }
 
+static int tell_probes(const struct elf_image *img, const struct elf_ask *ask, int mem,
+		       struct elf_answer *a)
+{
+	struct elf_probes p;
+	/* The byte after the bytes of ask->raw that were sent is 0. */
+	int err = elf_probes_read(img, ask->off != 0, ask->raw, &p);
+
+	if (!err)
+		err = clear_output(mem);
+	if (!err)
+		err = elf_probes_write(&p, mem);
+	a->n = p.n;
+	a->names_len = p.text_len;
+	a->cut = p.go;
+	elf_probes_free(&p);
+	return err;
+}
+
 static int tell_symbols(const struct elf_image *img, int debug_fd, uint32_t along, int mem,
 			struct elf_answer *a)
 {
@@ -197,6 +215,8 @@ static int reply(const struct elf_ask *ask, const struct worker_request *r, stru
 		err = elf_tls_find(&img, ELF_TLS_NAME, &a->tls);
 	else if (ask->question == ELF_GO)
 		err = tell_go(&img, ask, r->mem, a);
+	else if (ask->question == ELF_PROBES)
+		err = tell_probes(&img, ask, r->mem, a);
 	else if (ask->question == ELF_CODE)
 		err = tell_code(&img, &ask->code, r->mem, a);
 	else

@@ -14,6 +14,7 @@
 #include "symtab/elf_code.h"
 #include "symtab/elf_facts.h"
 #include "symtab/elf_ids.h"
+#include "symtab/elf_probes.h"
 #include "symtab/go_places.h"
 #include "symtab/symtab.h"
 
@@ -30,6 +31,7 @@ enum elf_question {
 	ELF_TLS,      /* where threads have the variable ELF_TLS_NAME */
 	ELF_DIGEST,   /* elf_digest() */
 	ELF_GO,	      /* lines of a Go program at `offsets`, in the memfd */
+	ELF_PROBES,   /* places to probe that match `raw`, in the memfd; off: bool, USDT */
 };
 
 /*
@@ -47,11 +49,11 @@ struct elf_ask {
 	struct elf_code code; /* ELF_CODE */
 	/*
 	 * ELF_NAME: bytes up to the end of the string table, below SYMTAB_NAME_MAX. ELF_DEMANGLE:
-	 * bytes of raw. ELF_GO: bytes of offsets
+	 * and ELF_PROBES: bytes of raw. ELF_GO: bytes of offsets
 	 */
 	uint32_t len;
 	union {
-		char raw[SYMTAB_NAME_MAX]; /* ELF_DEMANGLE: a name without its NUL */
+		char raw[SYMTAB_NAME_MAX]; /* a name or a pattern without its NUL */
 		uint64_t offsets[GO_PLACES_ASKED];
 	};
 };
@@ -61,7 +63,8 @@ struct elf_answer {
 	int32_t err; /* 0 or -errno */
 	uint32_t crc;
 	uint32_t n, names_len, cut; /* members of struct symtab; ELF_CODE: n
-					 * instructions; ELF_GO: n and the text's bytes */
+					 * instructions; ELF_GO, ELF_PROBES: n and the
+					 * text's bytes; ELF_PROBES: cut: bool, Go */
 	struct string_table str[2];
 	union {
 		struct elf_facts facts;
@@ -78,7 +81,8 @@ struct elf_answer {
 
 static inline size_t elf_ask_size(const struct elf_ask *ask)
 {
-	bool more = ask->question == ELF_DEMANGLE || ask->question == ELF_GO;
+	bool more = ask->question == ELF_DEMANGLE || ask->question == ELF_GO ||
+		    ask->question == ELF_PROBES;
 
 	return offsetof(struct elf_ask, raw) + (more ? ask->len : 0);
 }

@@ -144,7 +144,7 @@ static int encode(struct agent *a)
 {
 	struct run_stats stats;
 	struct out_meta meta = {
-		.event = a->opts.common.collect.event->name,
+		.event = a->opts.common.collect.events->text,
 		.hz = a->window.hz,
 		.host = a->host,
 		.start_unix_ns = a->window.start_unix_ns,

@@ -151,7 +151,8 @@ int agent_options_parse(struct agent_options *o, int argc, char **argv)
 	if (optind < argc)
 		return complain(EXIT_USAGE, "unexpected '%s': agent takes only options",
 				argv[optind]);
-	return common_opts_check(&o->common);
+	err = common_opts_check(&o->common);
+	return err ? err : common_opts_one_count(&o->common);
 }
 
 struct agent_config *agent_options_config(const struct agent_options *o,

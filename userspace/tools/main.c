@@ -14,15 +14,15 @@
 #include "cli/tools.h"
 
 static const struct tool_spec *const tools[] = {
-	&top_tool,     &record_tool, &offcpu_tool,
+	&top_tool,    &record_tool,  &offcpu_tool,
 #ifdef HAVE_AGENT
 	&agent_tool,
 #endif
-	&report_tool,  &diff_tool,
+	&report_tool, &diff_tool,
 #ifdef HAVE_AGENT
 	&serve_tool,
 #endif
-	&inspect_tool, &doctor_tool, &help_tool,   NULL,
+	&list_tool,   &inspect_tool, &doctor_tool, &help_tool, NULL,
 };
 
 static const struct tool_spec *find_tool(const char *name)

@@ -21,17 +21,19 @@ void progress_begin(struct progress *p, const struct common_opts *o, const char 
 		    uint64_t duration_ns)
 {
 	const struct collector_opts *c = &o->collect;
-	char what[64] = "measuring blocked time", end[64] = "until Ctrl-C";
+	char what[320] = "measuring blocked time", end[64] = "until Ctrl-C";
 
 	p->on = !o->quiet && isatty(STDERR_FILENO);
 	if (!p->on)
 		return;
 	if (!c->offcpu && c->hz)
-		snprintf(what, sizeof(what), "sampling %s at %" PRIu64 " Hz", c->event->name,
+		snprintf(what, sizeof(what), "sampling %s at %" PRIu64 " Hz", c->events->text,
 			 c->hz);
-	else if (!c->offcpu)
+	else if (!c->offcpu && c->period > 1)
 		snprintf(what, sizeof(what), "sampling one in %" PRIu64 " %s", c->period,
-			 c->event->name);
+			 c->events->text);
+	else if (!c->offcpu)
+		snprintf(what, sizeof(what), "sampling each %s", c->events->text);
 	if (duration_ns)
 		snprintf(end, sizeof(end), "for %g s, or until Ctrl-C", (double)duration_ns / 1e9);
 	else if (command)

@@ -76,7 +76,7 @@ static void say_work(struct session *s)
 
 static void opened(struct oneshot *r)
 {
-	r->event = r->common.collect.event->name;
+	r->event = r->common.collect.events->text;
 	r->hz = (double)r->common.collect.hz;
 	if (r->format->threads)
 		profile_by_thread(r->session.profile);

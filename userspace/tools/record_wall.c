@@ -38,9 +38,9 @@ static int check(struct oneshot *r)
 	struct collector_opts *o = &r->common.collect;
 	bool timeline = r->format->timeline;
 
-	if (strcmp(o->event->name, "cpu-clock"))
+	if (!events_are_clock(o->events))
 		return complain(EXIT_USAGE, "--wall adds times, so it needs -e cpu-clock, not %s",
-				o->event->name);
+				o->events->text);
 	if (r->exact && timeline)
 		return complain(EXIT_USAGE, "--exact divides the sums of stacks, which %s has not",
 				r->format->name);

@@ -356,6 +356,9 @@ static int write_result(struct oneshot *r, const struct run_stats *st)
 			  .user_only = !o->kernel,
 			  .kernel_only = !o->user,
 			  .usec = o->offcpu != NULL,
+			  .unit = !o->offcpu && events_weighted(o->events) ? events_unit(o->events)
+									   : NULL,
+			  .events = !o->offcpu && o->events->n > 1 ? o->events->names : NULL,
 			  .mark_idle = o->offcpu && !o->wall && !strcmp(r->format->name, "html"),
 			  .columns = r->out == stdout ? terminal_columns() : 0 },
 	};
@@ -403,7 +406,10 @@ static void say_empty(const struct oneshot *r, const struct run_stats *st, const
 
 	complain(0, "no %s: %s %s in %.1f s", things,
 		 some ? "nothing that the options select" : "nothing",
-		 r->common.collect.offcpu ? "was blocked" : "ran on a CPU", st->duration_s);
+		 r->common.collect.offcpu	       ? "was blocked"
+		 : events_are_clock(&r->common.events) ? "ran on a CPU"
+						       : "hit the event",
+		 st->duration_s);
 }
 
 static void say_number(uint64_t n, const char *what)

@@ -190,9 +190,10 @@ void selftest_run(struct selftest *ret)
 {
 	struct judge j = { .result = ret };
 	struct loader_servers servers;
+	struct events events = { .n = 0 };
 	bool started = !loader_servers_start(&servers);
 	struct collector_opts opts = {
-		.event = perf_event_named("cpu-clock"),
+		.events = &events,
 		.hz = allowed_hz(),
 		.user = true,
 		.kernel = true,

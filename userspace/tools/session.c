@@ -125,7 +125,9 @@ void session_add(struct session *s, const struct sf_sample *sample, const struct
 
 static void add_sample(void *ctx, const struct sf_sample *sample)
 {
-	session_add(ctx, sample, &(struct profile_times){ .count = 1, .weight = sample->weight });
+	session_add(ctx, sample,
+		    &(struct profile_times){
+			    .count = 1, .weight = sample->weight, .state = sample->state });
 }
 
 /* The uid of the user who started the program, also through sudo. */
@@ -153,6 +155,7 @@ int session_open(struct session *s, const struct collector_opts *opts)
 {
 	struct collector_opts with_servers = *opts;
 	struct collector_error why;
+	char text[1024];
 	int files, err;
 
 	memset(s, 0, sizeof(*s));
@@ -183,6 +186,8 @@ int session_open(struct session *s, const struct collector_opts *opts)
 	if (!s->symbols || !s->codes || !s->profile)
 		return complain(EXIT_FAILED, "out of memory");
 	with_servers.codes = s->codes;
+	if (events_resolve(opts->events, &s->reader, opts->pids, opts->npids, text, sizeof(text)))
+		return complain(EXIT_USAGE, "-e %s", text);
 	s->collector = collector_new(&with_servers, s->modules, &why);
 	if (!s->collector)
 		return session_refused(&why);

@@ -139,7 +139,8 @@ static int parse(struct top *t, int argc, char **argv)
 		return complain(EXIT_USAGE, "--format: top writes text or json, not '%s'",
 				t->common.format);
 	t->batch |= t->common.format || t->common.output;
-	return common_opts_check(&t->common);
+	err = common_opts_check(&t->common);
+	return err ? err : common_opts_one_count(&t->common);
 }
 
 /* The live view needs a terminal for input and output that can address the cursor. */
@@ -168,13 +169,13 @@ static void describe(struct top *t)
 		snprintf(rate, sizeof(rate), "%llu Hz", (unsigned long long)o->hz);
 	else
 		snprintf(rate, sizeof(rate), "every %llu", (unsigned long long)o->period);
-	snprintf(t->what, sizeof(t->what), "%s %s, %s", o->event->name, rate,
+	snprintf(t->what, sizeof(t->what), "%s %s, %s", o->events->text, rate,
 		 filtered ? "filtered" : "all processes");
 	t->ui.gauges.what = t->what;
-	if (!filtered && !strcmp(o->event->name, "cpu-clock"))
+	if (!filtered && events_are_clock(o->events))
 		t->ui.gauges.full_rate = (double)o->hz * (double)sysconf(_SC_NPROCESSORS_ONLN);
 	t->ui.gauges.ncpus = (unsigned int)sysconf(_SC_NPROCESSORS_CONF);
-	if (!strcmp(o->event->name, "cpu-clock"))
+	if (events_are_clock(o->events))
 		t->ui.gauges.period_ns = o->hz ? NUM_S / o->hz : o->period;
 	t->ui.gauges.table_limit = o->table_bytes;
 	t->ui.sel.user_only = !o->kernel;

@@ -34,7 +34,7 @@ struct top {
 	uint64_t pages;			    /* 0: no limit */
 	uint64_t rows;
 	FILE *out; /* batch */
-	char what[128];
+	char what[320];
 	char config_path[PATH_MAX];
 	struct session session;
 	struct live *live;

@@ -89,7 +89,7 @@ static int write_files(struct snapshot *s, const char *base, char *ret_path, siz
 	const struct collector_opts *o = &t->common.collect;
 	struct run_stats stats;
 	struct out_meta meta = {
-		.event = s->off ? "off-cpu" : o->event->name,
+		.event = s->off ? "off-cpu" : o->events->text,
 		.hz = s->off ? 0 : (double)o->hz,
 		.host = s->host,
 		.start_unix_ns = s->end_unix_ns - (uint64_t)(s->sum->seconds * 1e9),

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "symtab/elf_probes.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/full_io.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "elf/go_table.h"
+#include "symtab/packed_symbols.h"
+#include "symtab/sym_names.h"
+
+#define NAME_MOST 4096 /* bytes of a symbol's name that are read */
+#define WORD_MOST 256  /* bytes of the pattern's literal part that are looked for */
+#define NOTE_USDT 3
+#define USDT_NOTE "stapsdt"
+
+struct search {
+	const struct elf_image *img; /* the file that has the code */
+	struct elf_probes *to;
+	size_t cap, text_cap;
+	const char *pattern;
+	bool wild;
+	/* The longest run of letters and digits in the pattern: each name that matches has it. */
+	char word[WORD_MOST];
+	struct text_near near;
+	char nearest[NAME_MOST];
+	int err;
+};
+
+static bool is_word(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+	       c == '_';
+}
+
+static void find_word(struct search *s)
+{
+	size_t best = 0;
+
+	for (const char *p = s->pattern; *p;) {
+		size_t n = 0;
+
+		while (is_word(p[n]))
+			n++;
+		if (n > best && n < sizeof(s->word) && !(p > s->pattern && p[-1] == '[')) {
+			best = n;
+			memcpy(s->word, p, n);
+			s->word[n] = 0;
+		}
+		p += n ? n : 1;
+	}
+}
+
+static bool matches(const struct search *s, const char *name)
+{
+	return !strcmp(name, s->pattern) || (s->wild && !fnmatch(s->pattern, name, 0));
+}
+
+static void try_near(struct search *s, const char *name)
+{
+	const char *before = s->near.best;
+
+	text_near_try(&s->near, name);
+	if (s->near.best != before) {
+		snprintf(s->nearest, sizeof(s->nearest), "%s", name);
+		s->near.best = s->nearest;
+	}
+}
+
+static uint32_t put_text(struct search *s, const char *text)
+{
+	size_t len = strlen(text) + 1, at = s->to->text_len;
+
+	if (at + len > ELF_PROBES_TEXT)
+		s->err = -E2BIG;
+	else if (vec_reserve(&s->to->text, &s->text_cap, at + len, 1))
+		s->err = -ENOMEM;
+	if (s->err)
+		return 0;
+	memcpy(s->to->text + at, text, len);
+	s->to->text_len += (uint32_t)len;
+	return (uint32_t)at;
+}
+
+static void add(struct search *s, const char *name, const char *args, uint64_t vaddr,
+		uint64_t semaphore)
+{
+	struct elf_probe p = { .semaphore = 0 };
+
+	if (!elf_image_vaddr_to_offset(s->img, vaddr, &p.off) ||
+	    (semaphore && !elf_image_vaddr_to_offset(s->img, semaphore, &p.semaphore)))
+		return;
+	if (s->to->n >= ELF_PROBES_MOST)
+		s->err = -E2BIG;
+	else if (vec_reserve(&s->to->v, &s->cap, s->to->n + 1u, sizeof(*s->to->v)))
+		s->err = -ENOMEM;
+	if (s->err)
+		return;
+	p.name = put_text(s, name);
+	p.args = *args ? put_text(s, args) : 0;
+	if (!s->err)
+		s->to->v[s->to->n++] = p;
+}
+
+/* ---- Functions ---- */
+
+static void try_function(struct search *s, const char *raw, uint64_t vaddr)
+{
+	char shown[SYM_NAME_MAX];
+
+	if (matches(s, raw)) {
+		add(s, raw, "", vaddr, 0);
+		return;
+	}
+	if (*s->word && !strstr(raw, s->word)) {
+		try_near(s, raw);
+		return;
+	}
+	if (!sym_is_mangled(raw) || !sym_demangle(raw, shown, sizeof(shown))) {
+		try_near(s, raw);
+		return;
+	}
+	if (matches(s, shown))
+		add(s, shown, "", vaddr, 0);
+	else
+		try_near(s, shown);
+}
+
+/* The code of an indirect function only chooses the function, so it is not the function. */
+static void each_function(struct search *s, const struct elf_image *syms, uint32_t type)
+{
+	const struct elf_shdr *sec = elf_image_section_of_type(syms, type);
+	struct elf_blob table = { 0 }, strings = { 0 };
+	char raw[NAME_MOST];
+
+	if (!sec || sec->link >= syms->nshdrs || elf_image_section_bytes(syms, sec, &table) ||
+	    elf_image_section_bytes(syms, &syms->shdrs[sec->link], &strings)) {
+		elf_blob_free(&table);
+		return;
+	}
+	while (!s->err && bytes_left(&table.view) >= sizeof(Elf64_Sym)) {
+		uint32_t name = bytes_u32(&table.view);
+		uint8_t kind = ELF64_ST_TYPE(bytes_u8(&table.view));
+		uint16_t section;
+		uint64_t vaddr;
+		size_t len;
+
+		bytes_skip(&table.view, 1);
+		section = bytes_u16(&table.view);
+		vaddr = bytes_u64(&table.view);
+		bytes_skip(&table.view, 8);
+		if ((kind != STT_FUNC && kind != STT_NOTYPE) || section == SHN_UNDEF ||
+		    section >= SHN_LORESERVE || !name || name >= strings.view.len)
+			continue;
+		len = strnlen((const char *)strings.view.base + name, strings.view.len - name);
+		if (len >= sizeof(raw) || len == strings.view.len - name)
+			continue;
+		memcpy(raw, strings.view.base + name, len + 1);
+		try_function(s, raw, vaddr);
+	}
+	elf_blob_free(&table);
+	elf_blob_free(&strings);
+}
+
+static void functions(struct search *s)
+{
+	struct packed_symbols packed = { .mem = NULL };
+
+	each_function(s, s->img, SHT_SYMTAB);
+	each_function(s, s->img, SHT_DYNSYM);
+	if (elf_image_section_of_type(s->img, SHT_SYMTAB) || packed_symbols_open(s->img, &packed))
+		return;
+	each_function(s, &packed.img, SHT_SYMTAB);
+	packed_symbols_close(&packed);
+}
+
+/* ---- USDT ---- */
+
+/* Takes a string with its NUL; "": there is none. */
+static const char *take_string(struct bytes *b)
+{
+	size_t len = strnlen((const char *)b->base + b->pos, bytes_left(b));
+	const uint8_t *at = len < bytes_left(b) ? bytes_take(b, len + 1) : NULL;
+
+	return at ? (const char *)at : "";
+}
+
+/* Notes have addresses of before prelinking; .stapsdt.base has moved as far as the code. */
+static void try_usdt(struct search *s, struct bytes desc)
+{
+	const struct elf_shdr *base = elf_image_section(s->img, ".stapsdt.base");
+	uint64_t pc = bytes_u64(&desc), was = bytes_u64(&desc), semaphore = bytes_u64(&desc);
+	uint64_t moved = base && was ? base->addr - was : 0;
+	const char *provider = take_string(&desc), *name = take_string(&desc),
+		   *args = take_string(&desc);
+	char full[NAME_MOST];
+
+	if (desc.err || !*provider || !*name ||
+	    snprintf(full, sizeof(full), "%s:%s", provider, name) >= (int)sizeof(full))
+		return;
+	if (matches(s, full))
+		add(s, full, args, pc + moved, semaphore ? semaphore + moved : 0);
+	else
+		try_near(s, full);
+}
+
+static void usdts(struct search *s)
+{
+	struct elf_blob notes = { 0 };
+
+	if (elf_image_section_bytes(s->img, elf_image_section(s->img, ".note.stapsdt"), &notes))
+		return;
+	while (!s->err && bytes_left(&notes.view) >= sizeof(Elf64_Nhdr)) {
+		uint32_t name_len = bytes_u32(&notes.view), len = bytes_u32(&notes.view),
+			 type = bytes_u32(&notes.view);
+		const uint8_t *name = bytes_take(&notes.view, (name_len + 3ull) & ~3ull);
+		const uint8_t *desc = bytes_take(&notes.view, (len + 3ull) & ~3ull);
+
+		if (name && desc && type == NOTE_USDT && name_len == sizeof(USDT_NOTE) &&
+		    !memcmp(name, USDT_NOTE, sizeof(USDT_NOTE)))
+			try_usdt(s, bytes_of(desc, len, notes.view.be));
+	}
+	elf_blob_free(&notes);
+}
+
+/* ---- All ---- */
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct elf_probe *x = a, *y = b;
+
+	return x->off != y->off ? (x->off < y->off ? -1 : 1) : x->name < y->name ? -1 : 1;
+}
+
+/* A function that has several names, or stands in both tables, is one place. */
+static void drop_doubles(struct elf_probes *p)
+{
+	uint32_t kept = 0;
+
+	qsort(p->v, p->n, sizeof(*p->v), by_offset);
+	for (uint32_t i = 0; i < p->n; i++)
+		if (!kept || p->v[i].off != p->v[kept - 1].off)
+			p->v[kept++] = p->v[i];
+	p->n = kept;
+}
+
+int elf_probes_read(const struct elf_image *img, bool usdt, const char *pattern,
+		    struct elf_probes *ret)
+{
+	struct search *s = calloc(1, sizeof(*s));
+	int err;
+
+	*ret = (struct elf_probes){ .go = go_table_section(img) != NULL };
+	if (!s)
+		return -ENOMEM;
+	s->img = img;
+	s->to = ret;
+	s->pattern = pattern;
+	s->wild = strpbrk(pattern, "*?[") != NULL;
+	s->near = (struct text_near){ .word = pattern, .len = strlen(pattern) };
+	find_word(s);
+	put_text(s, "");
+	if (usdt)
+		usdts(s);
+	else
+		functions(s);
+	if (!s->err && !ret->n) {
+		ret->text_len = 0;
+		put_text(s, s->nearest);
+	}
+	if (!s->err && ret->n)
+		drop_doubles(ret);
+	err = s->err;
+	free(s);
+	if (err)
+		elf_probes_free(ret);
+	return err;
+}
+
+int elf_probes_write(const struct elf_probes *p, int fd)
+{
+	int err = p->n ? write_full(fd, p->v, p->n * sizeof(*p->v)) : 0;
+
+	return err ? err : write_full(fd, p->text, p->text_len);
+}
+
+int elf_probes_take(int fd, uint32_t n, uint32_t text_len, struct elf_probes *ret)
+{
+	bool sound = n <= ELF_PROBES_MOST && text_len && text_len <= ELF_PROBES_TEXT;
+
+	*ret = (struct elf_probes){ .n = n, .text_len = text_len };
+	if (!sound)
+		return -EBADMSG;
+	ret->v = malloc((n + 1) * sizeof(*ret->v));
+	ret->text = malloc(text_len);
+	if (!ret->v || !ret->text) {
+		elf_probes_free(ret);
+		return -ENOMEM;
+	}
+	sound = !pread_full(fd, ret->v, n * sizeof(*ret->v), 0) &&
+		!pread_full(fd, ret->text, text_len, n * sizeof(*ret->v)) &&
+		!ret->text[text_len - 1];
+	for (uint32_t i = 0; i < n && sound; i++)
+		sound = ret->v[i].name < text_len && ret->v[i].args < text_len;
+	if (!sound)
+		elf_probes_free(ret);
+	return sound ? 0 : -EBADMSG;
+}
+
+void elf_probes_free(struct elf_probes *p)
+{
+	free(p->v);
+	free(p->text);
+	*p = (struct elf_probes){ .v = NULL };
+}

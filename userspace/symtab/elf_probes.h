@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where a file can be probed: functions by their names, and USDT probes (section .note.stapsdt: a
+ * note of type 3 for each place). The child that reads ELF files (symtab/elf_worker.h) finds them
+ * and sends them to the main process.
+ */
+#ifndef SFBPF_SYMTAB_ELF_PROBES_H
+#define SFBPF_SYMTAB_ELF_PROBES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "elf/elf_image.h"
+
+#define ELF_PROBES_MOST 65536	   /* places of one answer */
+#define ELF_PROBES_TEXT (8u << 20) /* bytes of the names of one answer */
+
+struct elf_probe {
+	uint64_t off;	    /* the instruction's place in the file */
+	uint64_t semaphore; /* USDT: of the counter that turns the probe on, in the file; 0: none */
+	uint32_t name, args; /* where these begin in the text; args: "8@%rdi -4@$5" (USDT) */
+};
+
+struct elf_probes {
+	struct elf_probe *v; /* sorted by offset, no two equal */
+	char *text;	     /* ends with a NUL */
+	uint32_t n, text_len;
+	bool go; /* a program in Go: its stacks move, and return probes break it */
+};
+
+/*
+ * Finds functions whose name as linked or as shown (symtab/sym_names.h) matches the pattern, with
+ * * ? [] as wildcards; or USDT probes that match "PROVIDER:NAME". If none does, text is the nearest
+ * name, or "". 0; -E2BIG: there are more than ELF_PROBES_MOST; -ENOMEM, -EIO.
+ */
+int elf_probes_read(const struct elf_image *img, bool usdt, const char *pattern,
+		    struct elf_probes *ret);
+/* Writes v, then the text. 0 or -errno. */
+int elf_probes_write(const struct elf_probes *p, int fd);
+/* Reads what elf_probes_write wrote, and checks it. 0; -EBADMSG: it is not sound; -ENOMEM. */
+int elf_probes_take(int fd, uint32_t n, uint32_t text_len, struct elf_probes *ret);
+void elf_probes_free(struct elf_probes *p); /* also of a zeroed struct */
+
+#endif
