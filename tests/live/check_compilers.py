@@ -28,6 +28,9 @@ TOOLS = {
     "wall": ["record", "--all-languages", "--wall", "--lines", "-o", "/dev/null"],
     "offcpu": ["offcpu", "--all-languages", "-o", "/dev/null"],
     "wakers": ["offcpu", "--all-languages", "--wakers", "--native", "-o", "/dev/null"],
+    "events": ["record", "--all-languages", "--lines", "-e", "sched:sched_switch", "--filter",
+               "prev_pid > 0", "-e", "uprobe:/proc/self/exe:main", "-e", "cs", "-C", "0", "-o",
+               "/dev/null"],
     "command": ["record", "-o", "/dev/null"],
 }
 TIME = {"command": ["--", "true"]}
