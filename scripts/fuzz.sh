@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # fuzz.sh SECONDS [TARGET...]: runs the libFuzzer targets of tests/fuzz (sframe, eh_frame, elf,
-# file, entry, stacks, code, context, pods) one after another, with AddressSanitizer and UBSan, each
-# for SECONDS. New inputs go to build-fuzz/corpus/; a crash is kept in build-fuzz/ and ends with 1.
+# file, entry, stacks, recording, code, context, pods) one after another, with AddressSanitizer and
+# UBSan, each for SECONDS. New inputs go to build-fuzz/corpus/; a crash is kept in build-fuzz/ and
+# ends with 1.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:?fuzz.sh SECONDS [TARGET...]}
 shift
-[ $# -gt 0 ] || set -- sframe eh_frame elf file entry stacks code context pods
+[ $# -gt 0 ] || set -- sframe eh_frame elf file entry stacks recording code context pods
 out=build-fuzz
 san=address,undefined
 for target in "$@"; do

@@ -47,7 +47,7 @@ WRONG = (
     ("record -o profile.svgz 1", ".folded"),
     ("record -o x.json.gz 1", "add --timeline"),
     ("record --timeline -o x.html 1", "html has no times"),
-    ("record -o wrong.html -o b.html 1", "-o is given twice"),
+    ("record -o wrong.html -o b.html --format pprof 1", "the suffixes of all outputs name other"),
     ("record --stats a.json --stats b.json 1", "--stats is given twice"),
     ("report -o wrong.html -o b.html x.json", "-o is given twice"),
     ("record -m 1ms 1", "-m needs --wall"),

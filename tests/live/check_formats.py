@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -309,8 +310,95 @@ def check_formats_waits_perfetto(name):
     h.check(name, wait_errors(found, stats, main))
 
 
+# Suffixes of all formats; text has none, and --format names it
+ALL = [".folded", ".pb.gz", ".html", ".svg", ".json", "", ".json.gz", ".pftrace"]
+
+
+def contents(path):
+    """What a second output of the same profile must have, too"""
+    with open(path, "rb") as f:
+        data = f.read()
+    if path.endswith(".gz"):
+        data = gzip.decompress(data)
+    if path.endswith(".html"):  # a number that is used once, for the page's policy
+        data = re.sub(rb"(nonce[-=]['\"]?)[0-9a-f]{32}", rb"\1", data)
+    return data
+
+
+def round_trip(tool, options, suffixes):
+    """Records all formats and a recording in one run, then writes all formats from that."""
+    folder = h.tmpfile("round")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.mkdir(folder)
+    direct = {s: os.path.join(folder, "a" + s) for s in suffixes}
+    whole = os.path.join(folder, "run.sfb")
+    h.start([h.program("rec"), "20"])
+    h.start(["dd", "if=/dev/zero", "of=/dev/null", "bs=512", "status=none"])
+    outputs = [x for s in suffixes for x in ("-o", direct[s])]
+    subprocess.run([h.SFBPF, tool, "--format", "text", *outputs, "-o", whole, *options, "2"],
+                   check=True, stderr=subprocess.DEVNULL)
+    h.stop_all()
+    errors = []
+    for suffix in suffixes:
+        again = os.path.join(folder, "b" + suffix)
+        text = () if suffix else ("--format", "text")
+        subprocess.run([h.SFBPF, "report", whole, "-o", again, *text], check=True)
+        a, b = contents(direct[suffix]), contents(again)
+        if a != b:
+            errors.append("%s %s: '%s' differs (%d and %d bytes)" %
+                          (tool, " ".join(options), suffix, len(a), len(b)))
+        elif len(a) < 500:
+            errors.append("%s: '%s' has only %d bytes" % (tool, suffix, len(a)))
+    return errors
+
+
+def check_formats_round_trip(name):
+    errors = []
+    for options in ((), ("--wall",), ("--by", "container", "--lines", "--inline")):
+        errors += round_trip("record", ("--timeline", *options), ALL)
+    timeless = [s for s in ALL if s not in (".json.gz", ".pftrace")]
+    errors += round_trip("offcpu", ("--wakers", "--threads", "--hist"), timeless)
+    h.check(name, errors)
+
+
+def check_formats_lines(name):
+    """JSON and recordings keep the lines, and report shows them; diff compares functions."""
+    errors = []
+    source = re.compile(r"\(\w+\.c:\d+\)")
+    for suffix in (".json", ".sfb"):
+        path, _, _ = record(suffix, options=("--lines",))
+        if not any(source.search(f) for stack in report(path) for f in stack):
+            errors.append(suffix + " has no lines")
+        text = subprocess.run([h.SFBPF, "diff", path, path, "--format", "json"], check=True,
+                              capture_output=True, text=True).stdout
+        if source.search(text):
+            errors.append("diff of %s shows lines" % suffix)
+    h.check(name, errors)
+
+
+def check_formats_several(name):
+    """Several -o: a full disk costs its own output only, and mistakes are found at once."""
+    errors = []
+    good, stats = h.tmpfile("good.folded"), h.tmpfile("several.json")
+    p = subprocess.run([h.SFBPF, "record", "-o", "/dev/full", "--format", "json", "-o", good,
+                        "--stats", stats, "0.5"], capture_output=True, text=True, check=False)
+    if p.returncode != 1 or "No space left" not in p.stderr or not sum(report(good).values()):
+        errors.append("full: %d %s" % (p.returncode, p.stderr.strip()))
+    for options, want in ((("-o", good, "-o", good), "same file"),
+                          (("-o", "-", "-o", "-"), "one output only"),
+                          (("-o", good, "-o", h.tmpfile("x.html"), "--format", "pprof"),
+                           "suffixes of all outputs"),
+                          (("-o", good, "-o", h.tmpfile("x.bad")), "x.bad")):
+        p = subprocess.run([h.SFBPF, "record", *options, "1"], capture_output=True, text=True,
+                           check=False)
+        if p.returncode != 2 or want not in p.stderr:
+            errors.append("%s: %d %s" % (options, p.returncode, p.stderr.strip()))
+    h.check(name, errors)
+
+
 h.run_checks([
     check_formats_folded, check_formats_json, check_formats_json_off_cpu, check_formats_html,
     check_formats_pprof, check_formats_names, check_formats_firefox, check_formats_perfetto,
-    check_formats_waits_firefox, check_formats_waits_perfetto
+    check_formats_waits_firefox, check_formats_waits_perfetto, check_formats_round_trip,
+    check_formats_lines, check_formats_several
 ])

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/vec.h"
 
 #define SEGMENT	 4096u /* modules per segment of the index */
@@ -82,6 +84,15 @@ void module_close_file(struct module *m)
 uint64_t modules_copied(void)
 {
 	return copied;
+}
+
+void module_set_path(struct module *m, const char *path)
+{
+	char *slash;
+
+	m->path = strndup(path, text_path_len(path));
+	slash = m->path ? strrchr(m->path, '/') : NULL;
+	m->name = slash ? slash + 1 : m->path ? m->path : "";
 }
 
 int module_set_ranges(struct module *m, struct module_range *v, uint32_t n)

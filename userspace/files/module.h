@@ -166,6 +166,8 @@ int module_image(const struct module *m, struct elf_image *ret);
 
 /* Sets the executable segments from the file's headers. 0 or -ENOMEM. The naming thread. */
 int module_set_code(struct module *m, const struct module_code *segments, uint32_t n);
+/* Sets path and name. Without memory both stay unknown. The loader's thread. */
+void module_set_path(struct module *m, const char *path);
 /* Sets the ranges, and takes over v. 0 or -ENOMEM, and v is freed. The loader's thread. */
 int module_set_ranges(struct module *m, struct module_range *v, uint32_t n);
 /* Sets fd, copied and ctime_ns (see struct module). */

@@ -15,15 +15,6 @@
 /* Samples with SF_MODULE_MORE_ROWS are read from the ring within this time */
 #define RING_NS	    (50 * NUM_MS)
 
-static void set_path(struct module *m, const char *path)
-{
-	char *slash;
-
-	m->path = strndup(path, text_path_len(path));
-	slash = m->path ? strrchr(m->path, '/') : NULL;
-	m->name = slash ? slash + 1 : m->path ? m->path : "";
-}
-
 /* Counts the file once for each kind of outcome. known: m->known before the event. */
 static void count(struct loader *l, const struct module *m, enum file_known known)
 {
@@ -260,7 +251,7 @@ bool loader_handle_openers(struct loader *l)
 		any = true;
 		/* If another file was in the mapping, the path is that file's. */
 		if (m && !event && a.err != -ESTALE && !m->path && a.path[0])
-			set_path(m, a.path);
+			module_set_path(m, a.path);
 		if (event == -ETIMEDOUT)
 			l->workers.failed++;
 		if (m && event)
@@ -482,7 +473,7 @@ void loader_load_vdso(struct loader *l, uint32_t module, const struct sf_file_ke
 
 	if (!m)
 		return;
-	set_path(m, "[vdso]");
+	module_set_path(m, "[vdso]");
 	m->key = *key;
 	f = fopen("/proc/self/maps", "re");
 	while (f && fgets(line, sizeof(line), f)) {

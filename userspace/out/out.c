@@ -89,6 +89,22 @@ const char *out_state_frame(const struct out_report *r, size_t i)
 		       : NULL;
 }
 
+int out_name_threads(const struct out_report *r)
+{
+	struct profile *const profiles[] = { r->profile, r->wakers };
+	struct thread_names names = { 0 };
+	int err = 0;
+
+	for (size_t i = 0; i < 2 && !err; i++)
+		if (profiles[i])
+			err = profile_thread_names(profiles[i], &names);
+	for (size_t i = 0; i < 2 && !err; i++)
+		if (profiles[i])
+			profile_common_names(profiles[i], &names);
+	thread_names_free(&names);
+	return err;
+}
+
 int out_finish(FILE *f)
 {
 	/*

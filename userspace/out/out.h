@@ -19,6 +19,8 @@
 #include "sym/symbolizer.h"
 
 struct html_meta;
+struct out_blocks;
+struct out_containers;
 struct slices;
 struct stackset;
 struct stacks_text;
@@ -60,8 +62,10 @@ struct out_meta {
 	const char *event; /* "cpu-clock" */
 	double hz;	   /* 0: not sampled at a frequency */
 	const char *host;
-	const char *command;	/* the command whose run it is; NULL: none */
-	uint64_t start_unix_ns; /* 0: unknown */
+	const char *command;	  /* the command whose run it is; NULL: none */
+	const char *command_line; /* sfbpf's, without the command's arguments; NULL: unknown */
+	const char *kernel;	  /* "6.1.0-18-amd64 x86_64"; NULL: unknown */
+	uint64_t start_unix_ns;	  /* 0: unknown */
 };
 
 struct out_label {
@@ -92,6 +96,10 @@ struct out_report {
 	} * links;
 	struct timeline *timeline;   /* NULL: the times of the samples were not kept */
 	const struct slices *slices; /* html: coarse times of all samples; NULL: likewise */
+	/* Shared by several outputs; NULL: each output looks them up */
+	struct out_containers *containers;
+	const struct out_blocks *blocks; /* text: tables of blocked time; NULL: none */
+	bool apart;			 /* threads keep names that differ in numbers only */
 };
 
 /* The input of report and diff: stacks by name, of one or two profiles. */
@@ -112,6 +120,7 @@ struct out_format {
 	bool timeline; /* needs out_report.timeline */
 	bool apart;    /* it has each thread's own name (prof/thread_names.h) */
 	bool slices;   /* uses out_report.slices */
+	bool whole;    /* it has all that out_report has */
 	/* Others' files of other formats have the suffix, too: it counts with --timeline only */
 	bool shared_suffix;
 	int (*write)(const struct out_report *r, FILE *f);
@@ -133,6 +142,10 @@ const struct out_format *out_format_named(const char *name, enum out_source sour
 const struct out_format *out_format_choose(const char *name, const char *path,
 					   const char *otherwise, enum out_source source);
 const struct out_format *out_format_at(size_t i); /* NULL past the last one */
+/* One name for threads of the report whose names differ in numbers only. 0 or -ENOMEM */
+int out_name_threads(const struct out_report *r);
+/* What the format takes of a report that has all that was kept */
+struct out_report out_report_for(const struct out_report *all, const struct out_format *f);
 /* " folded json ...", for messages. */
 const char *out_format_names(enum out_source source);
 /* " .folded .txt ...", likewise, without shared suffixes. */
@@ -146,6 +159,7 @@ int out_html(const struct out_report *r, FILE *f);
 int out_svg(const struct out_report *r, FILE *f);
 int out_firefox(const struct out_report *r, FILE *f);
 int out_perfetto(const struct out_report *r, FILE *f);
+int out_recording(const struct out_report *r, FILE *f);
 int out_stats(const struct run_stats *st, FILE *f);
 
 /*
@@ -176,9 +190,14 @@ struct out_container {
 	char id[CONTAINER_ID_MAX], name[CONTAINER_TEXT]; /* name "": unknown */
 	bool gone; /* the process and its cgroup: whether it was in a container is not known */
 };
-struct out_containers;
 struct out_containers *out_containers_new(void); /* NULL: out of memory */
 void out_containers_free(struct out_containers *oc);
+/* The report's, or new ones. NULL: out of memory. _done frees them if they are not the report's. */
+struct out_containers *out_containers_of(const struct out_report *r);
+void out_containers_done(const struct out_report *r, struct out_containers *oc);
+/* Sets what out_container returns for a process. 0 or -ENOMEM */
+int out_containers_set(struct out_containers *oc, uint32_t pid, uint64_t cgroup_id,
+		       const struct out_container *c);
 /* Not NULL; valid until the next call. */
 const struct out_container *out_container(struct out_containers *oc, const struct profile_stack *s);
 /*

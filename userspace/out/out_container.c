@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Containers of the processes in a report, looked up once each. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,17 @@ void out_containers_free(struct out_containers *oc)
 	free(oc);
 }
 
+struct out_containers *out_containers_of(const struct out_report *r)
+{
+	return r->containers ? r->containers : out_containers_new();
+}
+
+void out_containers_done(const struct out_report *r, struct out_containers *oc)
+{
+	if (oc != r->containers)
+		out_containers_free(oc);
+}
+
 static void look_up(struct out_containers *oc, const struct profile_stack *s,
 		    struct out_container *ret)
 {
@@ -54,14 +66,36 @@ static void look_up(struct out_containers *oc, const struct profile_stack *s,
 	}
 }
 
+/* The place of a process, which is new if it is *ret_before. 0 or -ENOMEM */
+static int place_of(struct out_containers *oc, uint32_t pid, uint64_t cgroup_id, size_t *ret_before,
+		    uint32_t *ret)
+{
+	*ret_before = oc->known.n;
+	return vec_reserve(&oc->list, &oc->cap, oc->known.n + 1, sizeof(*oc->list)) ||
+			       idmap_get(&oc->known, pid, cgroup_id, ret)
+		       ? -ENOMEM
+		       : 0;
+}
+
+int out_containers_set(struct out_containers *oc, uint32_t pid, uint64_t cgroup_id,
+		       const struct out_container *c)
+{
+	size_t before;
+	uint32_t id;
+
+	if (place_of(oc, pid, cgroup_id, &before, &id))
+		return -ENOMEM;
+	oc->list[id] = *c;
+	return 0;
+}
+
 const struct out_container *out_container(struct out_containers *oc, const struct profile_stack *s)
 {
 	static const struct out_container none = { .gone = true };
-	size_t before = oc->known.n;
+	size_t before;
 	uint32_t id;
 
-	if (vec_reserve(&oc->list, &oc->cap, before + 1, sizeof(*oc->list)) ||
-	    idmap_get(&oc->known, s->pid, s->cgroup_id, &id))
+	if (place_of(oc, s->pid, s->cgroup_id, &before, &id))
 		return &none;
 	if (id == before)
 		look_up(oc, s, &oc->list[id]);

@@ -243,14 +243,14 @@ int out_folded(const struct out_report *r, FILE *f)
 	struct folded fd = { .r = r, .names = strpool_new() };
 	int err = fd.names ? 0 : -ENOMEM;
 
-	if (r->opts.by == OUT_BY_CONTAINER && !(fd.containers = out_containers_new()))
+	if (r->opts.by == OUT_BY_CONTAINER && !(fd.containers = out_containers_of(r)))
 		err = -ENOMEM;
 	for (size_t i = 0; i < profile_count(r->profile) && !err; i++)
 		err = add_stack(&fd, i);
 	if (!err)
 		err = write_lines(&fd, f);
 	strpool_free(fd.names);
-	out_containers_free(fd.containers);
+	out_containers_done(r, fd.containers);
 	free(fd.by_symbol);
 	free(fd.seqs);
 	free(fd.lines);

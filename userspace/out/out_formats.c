@@ -85,9 +85,37 @@ const struct out_format *out_format_at(size_t i)
 		  .timeline = true,
 		  .apart = true,
 		  .write = out_perfetto },
+		{ .name = "recording",
+		  .suffixes = { ".sfb" },
+		  .binary = true,
+		  .cgroups = true,
+		  .threads = true,
+		  .go_lines = true,
+		  .apart = true,
+		  .slices = true,
+		  .whole = true,
+		  .write = out_recording },
 	};
 
 	return i < sizeof(formats) / sizeof(formats[0]) ? &formats[i] : NULL;
+}
+
+struct out_report out_report_for(const struct out_report *all, const struct out_format *f)
+{
+	struct out_report r = *all;
+
+	if (f->whole)
+		return r;
+	r.opts.mark_idle = r.opts.usec && !r.opts.wall && !strcmp(f->name, "html");
+	if (f->timeline) {
+		r.opts.wall = OUT_WALL_NONE; /* the timeline's marks say it */
+	} else {
+		r.timeline = NULL;
+		r.wakers = r.opts.wall ? NULL : r.wakers;
+	}
+	if (!f->slices)
+		r.slices = NULL;
+	return r;
 }
 
 static bool takes(const struct out_format *f, enum out_source source)

@@ -482,11 +482,11 @@ int out_stackset(const struct out_report *r, struct stackset *ss, enum stack_sid
 	struct out_path p = { .ss = ss, .r = r };
 	int err = 0;
 
-	if (r->opts.by == OUT_BY_CONTAINER && !(p.containers = out_containers_new()))
+	if (r->opts.by == OUT_BY_CONTAINER && !(p.containers = out_containers_of(r)))
 		err = -ENOMEM;
 	for (size_t i = 0; i < profile_count(r->profile) && !err; i++)
 		err = add_stack(&p, i, side, leaf_of ? &leaf_of[i] : NULL);
-	out_containers_free(p.containers);
+	out_containers_done(r, p.containers);
 	free(p.frames);
 	return err;
 }

@@ -12,7 +12,8 @@
  *            and the container's
  *            off-CPU also: state (ps's letter), waker (null, or an object with comm, pid, stop,
  *            frames, waker)
- *   frame    name (without line) and module as in folded output; kind "user", "inlined", "kernel",
+ *   frame    name (without line) and module as in folded output; shown: the name with its line, if
+ *            it has one; kind "user", "inlined", "kernel",
  *            "jit" (code without a file), "bridge" (frames of such code, of unknown number),
  *            "unknown" (no code at that address) or "exec" (inside execve(), between two images)
  *            user, inlined: module_id and offset (bytes into the file), file and line of the source
@@ -68,6 +69,10 @@ static void put_meta(struct json *j, const struct out_report *r)
 				: "samples");
 	if (r->meta->command)
 		put_clean(j, "command", r->meta->command);
+	if (r->meta->command_line)
+		put_clean(j, "command_line", r->meta->command_line);
+	if (r->meta->kernel)
+		put_clean(j, "kernel", r->meta->kernel);
 	json_u64(j, "samples", r->stats->samples);
 	json_u64(j, "lost", run_lost(r->stats));
 	json_object_end(j);
@@ -153,6 +158,8 @@ static void put_name(struct json *j, const struct out_report *r, const struct pr
 	snprintf(name, sizeof(name), "%s%s", symbolizer_function(r->symbols, f->symbol),
 		 f->inlined ? "_[i]" : "");
 	json_str(j, "name", name);
+	if (strcmp(name, symbolizer_name(r->symbols, f->symbol)) != 0)
+		json_str(j, "shown", symbolizer_name(r->symbols, f->symbol));
 	json_str(j, "module", symbolizer_module(r->symbols, f->symbol));
 }
 
@@ -259,6 +266,8 @@ static int put_stack(struct json *j, const struct out_report *r, struct out_cont
 	put_clean(j, "comm", s.comm);
 	put_clean(j, "process", s.process);
 	json_u64(j, "pid", s.pid);
+	if (s.tid)
+		json_u64(j, "tid", s.tid);
 	if (r->labels) {
 		put_labels(j, r, s.cgroup_id);
 	} else {
@@ -284,7 +293,7 @@ static int put_stack(struct json *j, const struct out_report *r, struct out_cont
 
 int out_json(const struct out_report *r, FILE *f)
 {
-	struct out_containers *oc = out_containers_new();
+	struct out_containers *oc = out_containers_of(r);
 	struct json j = json_on(f);
 	int err;
 
@@ -299,6 +308,6 @@ int out_json(const struct out_report *r, FILE *f)
 	json_array_end(&j);
 	json_object_end(&j);
 	json_newline(&j);
-	out_containers_free(oc);
+	out_containers_done(r, oc);
 	return err ? err : out_finish(f);
 }

@@ -590,7 +590,7 @@ int out_pprof(const struct out_report *r, FILE *f)
 	struct pprof w = { .r = r,
 			   .strings = strpool_new(),
 			   .next_base = FIRST_BASE,
-			   .containers = out_containers_new() };
+			   .containers = out_containers_of(r) };
 	int err = -ENOMEM;
 
 	if (w.strings && w.containers) {
@@ -607,7 +607,7 @@ int out_pprof(const struct out_report *r, FILE *f)
 	}
 	pb_free(&w.pb);
 	strpool_free(w.strings);
-	out_containers_free(w.containers);
+	out_containers_done(r, w.containers);
 	idmap_free(&w.file_ids);
 	idmap_free(&w.mapping_ids);
 	idmap_free(&w.locations);

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "out/out.h"
+#include "out/out_blocks.h"
 #include "out/out_table.h"
 #include "prof/census.h"
 #include "prof/wait_notes.h"
@@ -238,5 +239,6 @@ int out_text(const struct out_report *r, FILE *f)
 	if (r->opts.wall)
 		put_wall(r, f);
 	put_summary(r, f);
-	return out_finish(f);
+	err = r->blocks ? out_blocks_write(r, f) : 0;
+	return err ? err : out_finish(f);
 }

@@ -502,12 +502,34 @@ const uint32_t *profile_symbols(struct profile *p, size_t i, struct symbolizer *
 	return p->ids + s->at;
 }
 
+int profile_set_symbols(struct profile *p, size_t i, const uint32_t *ids)
+{
+	struct stack *s = &p->stacks[i];
+	size_t n = (size_t)s->n_user + s->n_kernel;
+
+	if (reserve_ids(p))
+		return -ENOMEM;
+	if (n)
+		memcpy(p->ids + s->at, ids, n * sizeof(*ids));
+	s->named = true;
+	return 0;
+}
+
 int profile_resolve(struct profile *p, struct symbolizer *sz)
 {
 	for (size_t i = 0; i < p->nstacks; i++)
 		if (!profile_symbols(p, i, sz))
 			return -ENOMEM;
 	return 0;
+}
+
+int profile_settle(struct profile *p, struct symbolizer *sz)
+{
+	int err = profile_resolve(p, sz);
+
+	for (size_t i = 0; i < p->nstacks && !err; i++)
+		p->stacks[i].named = true;
+	return err;
 }
 
 /* ---- Shown frames ---- */
@@ -646,54 +668,4 @@ void profile_account(const struct profile *p, const struct modules *ms, struct p
 	for (size_t i = 0; i < SF_LANG_MAX; i++)
 		a.languages[i].frames = by_source[FRAME_LANG + i];
 	*ret = a;
-}
-
-/* ---- Names of the lists in bpf/ ---- */
-
-struct listed {
-	const char *name, *help;
-};
-
-static const struct listed *stop_entry(uint8_t stop)
-{
-	static const struct listed list[] = {
-#define STOP(id, name, help) { name, help },
-#include "border/stop_reasons.def"
-#undef STOP
-		{ "?", "unknown" },
-	};
-
-	return &list[stop < SF_STOP_MAX ? stop : SF_STOP_MAX];
-}
-
-static const struct listed *lost_entry(unsigned int cause)
-{
-	static const struct listed list[] = {
-#define LOST(id, name, help) { name, help },
-#include "border/lost.def"
-#undef LOST
-		{ "?", "unknown" },
-	};
-
-	return &list[cause < SF_LOST_MAX ? cause : SF_LOST_MAX];
-}
-
-const char *profile_stop_name(uint8_t stop)
-{
-	return stop_entry(stop)->name;
-}
-
-const char *profile_stop_help(uint8_t stop)
-{
-	return stop_entry(stop)->help;
-}
-
-const char *profile_lost_name(unsigned int cause)
-{
-	return lost_entry(cause)->name;
-}
-
-const char *profile_lost_help(unsigned int cause)
-{
-	return lost_entry(cause)->help;
 }

@@ -105,11 +105,15 @@ void profile_stack(const struct profile *p, size_t i, struct profile_stack *ret)
  * memory.
  */
 const uint32_t *profile_symbols(struct profile *p, size_t i, struct symbolizer *sz);
+/* Sets the symbol ids of a stack, one for each of its frames. 0 or -ENOMEM. */
+int profile_set_symbols(struct profile *p, size_t i, const uint32_t *ids);
 /*
  * Symbolizes all stacks. Done before p is merged into others, which then need not do it again. 0 or
  * -ENOMEM.
  */
 int profile_resolve(struct profile *p, struct symbolizer *sz);
+/* profile_resolve, and no name changes later, final or not */
+int profile_settle(struct profile *p, struct symbolizer *sz);
 
 /*
  * A frame as it is shown. Functions inlined at its address are frames too; they come before the

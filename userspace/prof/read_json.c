@@ -87,17 +87,19 @@ static enum stack_kind kind_named(const char *kind)
 
 static void read_frame(struct reader *r, struct part *p)
 {
-	char name[NAME_BYTES], module[NAME_BYTES], kind[16];
+	char name[NAME_BYTES], shown[NAME_BYTES], module[NAME_BYTES], kind[16];
 	enum stack_kind said, is;
 	const char *key;
 	size_t len, bare;
 
 	if (!json_enter(&r->j, '{'))
 		return;
-	name[0] = module[0] = kind[0] = 0;
+	name[0] = shown[0] = module[0] = kind[0] = 0;
 	while ((key = json_key(&r->j))) {
 		if (!strcmp(key, "name"))
 			copy_clean(r, name, sizeof(name));
+		else if (!strcmp(key, "shown") && r->ss->choice.lines)
+			copy_clean(r, shown, sizeof(shown));
 		else if (!strcmp(key, "module"))
 			copy_clean(r, module, sizeof(module));
 		else if (!strcmp(key, "kind"))
@@ -109,6 +111,8 @@ static void read_frame(struct reader *r, struct part *p)
 		r->s.deep = true;
 		return;
 	}
+	if (*shown)
+		strcpy(name, shown);
 	is = kind_named(kind);
 	len = bare = strlen(name);
 	said = stack_kind_of_name(name, &bare);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "prof/slices.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/vec.h"
@@ -66,6 +67,12 @@ void slices_cover(struct slices *s, uint64_t ns)
 		times *= 2;
 	if (times > 1)
 		widen(s, times);
+}
+
+int slices_restore(struct slices *s, size_t stack, uint64_t slice, uint64_t n)
+{
+	count(s, stack, slice, n);
+	return s->failed ? -ENOMEM : 0;
 }
 
 void slices_add(struct slices *s, uint64_t ns, size_t stack)

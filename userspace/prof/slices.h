@@ -28,6 +28,8 @@ struct slices {		    /* zeroed: empty */
 void slices_free(struct slices *s);
 /* Makes the slices wide enough for this time since the start. */
 void slices_cover(struct slices *s, uint64_t ns);
+/* Adds n samples of a stack to a slice, below SLICES_MAX. 0 or -ENOMEM. */
+int slices_restore(struct slices *s, size_t stack, uint64_t slice, uint64_t n);
 /* Adds a sample of a stack at this time since the start. */
 void slices_add(struct slices *s, uint64_t ns, size_t stack);
 

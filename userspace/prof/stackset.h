@@ -56,6 +56,7 @@ struct stack_choice {
 	 */
 	enum stack_by by;
 	const char *by_label; /* STACK_BY_LABEL: name of the label */
+	bool lines;	      /* names have lines if the file has them */
 	/* STACK_BY_HOST: that of the file, if it says none itself; NULL: unknown */
 	const char *host;
 	/* Set by readers: which of labels any stack of the file had; bit n: by_label */

@@ -116,6 +116,18 @@ static uint64_t key_of(const uint64_t *keys, const struct timeline_sample *s)
 	return keys ? keys[s->stack] : s->cpu;
 }
 
+/* Equal times are ordered, too, so that the order does not depend on an earlier one. */
+static int by_time(const void *a, const void *b)
+{
+	const struct timeline_sample *x = a, *y = b;
+
+	if (x->time_ns != y->time_ns)
+		return x->time_ns < y->time_ns ? -1 : 1;
+	if (x->stack != y->stack)
+		return x->stack < y->stack ? -1 : 1;
+	return x->cpu < y->cpu ? -1 : x->cpu > y->cpu;
+}
+
 static int by_track(const void *a, const void *b, void *keys)
 {
 	const struct timeline_sample *x = a, *y = b;
@@ -123,9 +135,7 @@ static int by_track(const void *a, const void *b, void *keys)
 
 	if (kx != ky)
 		return kx < ky ? -1 : 1;
-	if (x->time_ns != y->time_ns)
-		return x->time_ns < y->time_ns ? -1 : 1;
-	return x->stack < y->stack ? -1 : x->stack > y->stack;
+	return by_time(x, y);
 }
 
 /* Sorts, then makes a track of each key that samples or marks have. */
@@ -153,13 +163,6 @@ static int split(struct timeline *t, uint64_t *keys, struct timeline_tracks *ret
 		k->nmarks = m - k->first_mark;
 	}
 	return 0;
-}
-
-static int by_time(const void *a, const void *b)
-{
-	const struct timeline_sample *x = a, *y = b;
-
-	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
 }
 
 void timeline_by_time(struct timeline *t)

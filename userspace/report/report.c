@@ -6,6 +6,7 @@
 
 #include "base/exitcode.h"
 #include "cli/tools.h"
+#include "report/recorded.h"
 #include "report/report_code.h"
 #include "report/stacks_io.h"
 
@@ -13,7 +14,7 @@ static const struct option_spec options[] = {
 	VIEW_OPTIONS,
 	{ OPT_ANNOTATE, "annotate", "FUNCTION",
 	  "show the instructions of a function, each with its share of the samples; FILE is "
-	  "JSON of record" },
+	  "JSON or a recording" },
 	{ 0 },
 };
 
@@ -25,14 +26,16 @@ const struct tool_spec report_tool = {
 	.brief = "show recorded profiles as text or a flame graph",
 	.summary =
 		"Shows the sum of profiles that 'sfbpf record' or 'sfbpf offcpu' wrote as folded "
-		"lines, JSON or pprof; - is standard input. Of a directory, the windows that "
-		"'sfbpf agent --protocol file' or --copy wrote there are read; of a URL, the "
-		"tables of 'sfbpf agent --protocol clickhouse'. Writes functions by self time and "
-		"the call tree as text, a flame graph, or folded lines.",
+		"lines, JSON, pprof or recordings; - is standard input. Of a directory, the "
+		"windows that 'sfbpf agent --protocol file' or --copy wrote there are read; of a "
+		"URL, the tables of 'sfbpf agent --protocol clickhouse'. Writes functions by self "
+		"time and the call tree as text, a flame graph, or folded lines. Of one recording "
+		"(.sfb), -o or --format write what record would have written in that format.",
 	.options = options,
 	.permute = true,
 	.examples = "  sfbpf report cpu.folded                 a table and the call tree\n"
 		    "  sfbpf report cpu.pb.gz -o cpu.html      a flame graph\n"
+		    "  sfbpf report run.sfb -o run.pftrace      every format from a recording\n"
 		    "  sfbpf report --since 1h -o hour.html /var/lib/sfbpf\n"
 		    "  sfbpf report --since 1h --by service /var/lib/sfbpf\n"
 		    "  sfbpf report --since 1h http://127.0.0.1:8123/?database=profiles\n"
@@ -75,6 +78,8 @@ static int report_run(int argc, char **argv)
 		return complain(EXIT_USAGE, "--annotate: '' is not the name of a function");
 	if (v.annotate)
 		return report_code(v.annotate, argv[optind]);
+	if (v.exact)
+		return recorded_write(&v, argv[optind]);
 	if (stackset_init(&v.stacks))
 		return complain(EXIT_FAILED, "out of memory");
 	v.title = path_name(argv[optind]);

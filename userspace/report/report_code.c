@@ -15,6 +15,7 @@
 #include "base/exitcode.h"
 #include "base/text.h"
 #include "prof/read_code.h"
+#include "report/recorded.h"
 #include "symtab/elf_reader.h"
 
 struct listing {
@@ -36,11 +37,16 @@ static int read_profile(struct listing *l, const char *path)
 	bool is_stdin = !strcmp(path, "-");
 	FILE *f = is_stdin ? stdin : fopen(path, "re");
 	struct read_error why;
+	FILE *from;
 	int err;
 
 	if (!f)
 		return complain(EXIT_FAILED, "cannot read '%s': %s", path, strerror(errno));
-	err = read_code(f, l->function, &l->places, &l->meta, &why);
+	from = recorded_as_json(f, &why, &err);
+	if (from)
+		err = read_code(from, l->function, &l->places, &l->meta, &why);
+	if (from && from != f)
+		fclose(from);
 	if (!is_stdin)
 		fclose(f);
 	if (err == -EINVAL)

@@ -19,6 +19,7 @@
 #include "out/out_stacks.h"
 #include "prof/common_threads.h"
 #include "report/read_clickhouse.h"
+#include "report/recorded.h"
 
 #define ROWS	 40
 #define TREE_MIN 1.0 /* percent */
@@ -43,9 +44,13 @@ static int read_one(struct view *v, FILE *f, const char *path, enum stack_side s
 {
 	struct read_error why;
 	int err;
+	FILE *from = recorded_as_json(f, &why, &err);
 
 	v->stacks.choice = v->take;
-	err = read_stacks(f, &v->stacks, side, &v->meta, &why);
+	if (from)
+		err = read_stacks(from, &v->stacks, side, &v->meta, &why);
+	if (from && from != f)
+		fclose(from);
 	v->bytes += v->meta.bytes;
 	if (err == -EINVAL)
 		return complain(EXIT_FAILED, "%s: %s", path, why.text);
@@ -324,6 +329,17 @@ static bool any_url(int argc, char **argv)
 	return false;
 }
 
+/* Whether record's writers write what is asked for: a whole recording, in a format */
+static bool is_exact(const struct view *v, const char *path)
+{
+	const struct stack_choice *c = &v->take;
+	bool by = !v->by_given || c->by == STACK_BY_PROCESS || c->by == STACK_BY_THREAD ||
+		  (c->by_label && !strcmp(c->by_label, STACK_LABEL_CONTAINER));
+
+	return !v->compares && (v->output || v->format) && by && !c->comm && !c->n &&
+	       !v->annotate && recorded_is(path);
+}
+
 int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **argv, int min,
 	       int max)
 {
@@ -339,7 +355,10 @@ int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **ar
 		return complain(EXIT_USAGE, "--header-file and --ca-file need a URL of ClickHouse");
 	if (v->choice.until_ns && v->choice.until_ns <= v->choice.since_ns)
 		return complain(EXIT_USAGE, "--until is not after --since");
-	v->out = out_format_choose(v->format, v->output, "text", OUT_RECORDED);
+	v->take.lines = !v->compares;
+	v->exact = max > 2 && argc - optind == 1 && is_exact(v, argv[optind]);
+	v->out = out_format_choose(v->format, v->output, "text",
+				   v->exact ? OUT_SAMPLES : OUT_RECORDED);
 	if (!v->out && v->compares)
 		v->out = out_format_choose(v->format, v->output, "text", OUT_COMPARED);
 	if (!v->out)
@@ -388,8 +407,54 @@ int view_check(const struct view *v, enum stack_side side)
 			label ? label : "thread");
 }
 
+int view_output(struct view *v, int (*make)(struct view *v, void *ctx, FILE *f), void *ctx)
+{
+	bool to_stdout = !v->output || !strcmp(v->output, "-");
+	FILE *f, *made;
+	int err;
+
+	if (to_stdout && v->out->binary && isatty(STDOUT_FILENO))
+		return complain(EXIT_USAGE,
+				"%s is a binary format and not written to a terminal: use -o FILE",
+				v->out->name);
+	err = options_open_output(v->output, &f);
+	if (err)
+		return err;
+	made = result_file_stage();
+	err = made ? make(v, ctx, made) : -errno;
+	if (!err)
+		err = result_file_fill(f, made);
+	if (made)
+		fclose(made);
+	if (!to_stdout && fclose(f) && !err)
+		err = -errno;
+	if (err > 0)
+		return err;
+	return err ? complain(EXIT_FAILED, "writing %s: %s", to_stdout ? "the output" : v->output,
+			      strerror(-err))
+		   : 0;
+}
+
+static int make_recorded(struct view *v, void *ctx, FILE *f)
+{
+	const struct out_recorded *r = ctx;
+	int (*write)(const struct out_recorded *r, FILE *f) = v->out->write_recorded;
+	int err;
+
+	if (v->before && v->out->write_compared)
+		write = v->out->write_compared;
+	err = write(r, f);
+	return err != -EFBIG ? err
+			     : complain(EXIT_FAILED,
+					"the folded lines would exceed %llu MB, the limit for "
+					"%llu kB of input; use --format text or html",
+					(unsigned long long)r->max_bytes >> 20,
+					(unsigned long long)v->bytes >> 10);
+}
+
 int view_write(struct view *v)
 {
+	const struct html_meta meta = html_meta_of(v);
 	struct stacks_text text = {
 		.two_sides = v->before != NULL,
 		.unit = *v->meta.unit ? v->meta.unit : "samples",
@@ -405,40 +470,10 @@ int view_write(struct view *v)
 		.verdict_line = v->verdict_line,
 		.changes = &v->changes,
 		.unicode = terminal_unicode(),
+		.meta = v->before ? NULL : &meta,
 	};
-	bool to_stdout = !v->output || !strcmp(v->output, "-");
-	const struct html_meta meta = html_meta_of(v);
-	uint64_t max = FOLDED_SPARE + FOLDED_A_BYTE * v->bytes;
-	int (*write)(const struct out_recorded *r, FILE *f) = v->out->write_recorded;
-	FILE *f, *made;
-	int err;
+	struct out_recorded r = { &v->stacks, &meta, &text,
+				  FOLDED_SPARE + FOLDED_A_BYTE * v->bytes };
 
-	if (v->before && v->out->write_compared)
-		write = v->out->write_compared;
-	text.meta = v->before ? NULL : &meta;
-	if (to_stdout && v->out->binary && isatty(STDOUT_FILENO))
-		return complain(EXIT_USAGE,
-				"%s is a binary format and not written to a terminal: use -o FILE",
-				v->out->name);
-	err = options_open_output(v->output, &f);
-	if (err)
-		return err;
-	made = result_file_stage();
-	err = made ? write(&(struct out_recorded){ &v->stacks, &meta, &text, max }, made) : -errno;
-	if (!err)
-		err = result_file_fill(f, made);
-	if (made)
-		fclose(made);
-	if (err == -EFBIG)
-		err = complain(EXIT_FAILED,
-			       "the folded lines would exceed %llu MB, the limit for "
-			       "%llu kB of input; use --format text or html",
-			       (unsigned long long)max >> 20, (unsigned long long)v->bytes >> 10);
-	if (!to_stdout && fclose(f) && !err)
-		err = -errno;
-	if (err > 0)
-		return err;
-	return err ? complain(EXIT_FAILED, "writing %s: %s", to_stdout ? "the output" : v->output,
-			      strerror(-err))
-		   : 0;
+	return view_output(v, make_recorded, &r);
 }

@@ -34,6 +34,8 @@ struct view {
 	bool by_given;			   /* --by */
 	const char *header_file, *ca_file; /* files for ClickHouse; NULL: not given */
 	const struct out_format *out;
+	/* report: of one recording, `out` writes what record would have written */
+	bool exact;
 };
 
 /* These return 0, or an exit code after printing the error. */
@@ -47,6 +49,8 @@ int view_read(struct view *v, const char *path, enum stack_side side);
 int view_name_threads(struct view *v);
 int view_check(const struct view *v, enum stack_side side);
 int view_write(struct view *v);
+/* Writes what `make` makes, which returns 0, -errno, or an exit code after printing the error. */
+int view_output(struct view *v, int (*make)(struct view *v, void *ctx, FILE *f), void *ctx);
 const char *path_name(const char *path); /* its last component */
 /*
  * The command line: VIEW_OPTIONS and at least min operands, at most max; the first of them is
@@ -57,7 +61,8 @@ int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **ar
 #define VIEW_OPTIONS                                                                               \
 	{ 'o', "output", "FILE", "output file; - is standard output" },                            \
 		{ OPT_FORMAT, "format", "FORMAT",                                                  \
-		  "text (default), folded, pprof, html or svg; "                                   \
+		  "text (default), folded, pprof, html or svg; of a recording also "               \
+		  "json, firefox and perfetto; "                                                   \
 		  "overrides the suffix of FILE" },                                                \
 		{ 'n', "rows", "N", "number of rows in the table (default 40)" },                  \
 		{ OPT_SINCE, "since", "TIME",                                                      \

@@ -141,6 +141,20 @@ size_t symbolizer_inlined(const struct symbolizer *sz, uint64_t frame, const uin
  */
 void symbolizer_set_fetch(struct symbolizer *sz, const struct debug_fetch *fetch);
 
+/* A symbol whose parts are known without its file; clean text, "" and 0: unknown */
+struct symbolizer_symbol {
+	const char *name, *module, *function, *file;
+	uint32_t line, start_line;
+};
+/* The id of such a symbol; equal symbols have one id. 0 or -ENOMEM. */
+int symbolizer_restore(struct symbolizer *sz, const struct symbolizer_symbol *from, uint32_t *ret);
+/*
+ * What symbolizer_inlined returns for a frame in a file: n - 1 symbols, then the function itself.
+ * 0 or -ENOMEM.
+ */
+int symbolizer_restore_inlined(struct symbolizer *sz, uint64_t frame, const uint32_t *ids,
+			       size_t n);
+
 /*
  * Clean UTF-8 (base/text.h), valid until symbolizer_free. It may contain ';', which folded output
  * replaces.

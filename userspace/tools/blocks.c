@@ -158,7 +158,7 @@ void blocks_take(void *blocks, const struct sf_sample *rec)
 static void on_block(void *ctx, const struct offcpu_block *blk)
 {
 	struct blocks *b = ctx;
-	struct block_info *info;
+	struct out_block *info;
 	size_t at;
 
 	if (add_block(b, blk, false, &at) || b->no_info)

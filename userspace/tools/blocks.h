@@ -9,12 +9,8 @@
 #ifndef SFBPF_TOOLS_BLOCKS_H
 #define SFBPF_TOOLS_BLOCKS_H
 
+#include "out/out_blocks.h"
 #include "tools/session.h"
-
-struct block_info {	 /* blocks of a stack of the profile */
-	uint64_t max_ns; /* longest block */
-	struct sf_off_hist hist;
-};
 
 /*
  * Samples short blocks if measuring all of them costs more than 1 % of the CPUs. Zeroed: all blocks
@@ -32,7 +28,7 @@ struct blocks {
 	struct profile *wakers;	   /* NULL: no wakers requested */
 	bool no_info;		   /* do not fill info */
 	struct timeline *timeline; /* set during blocks_singles */
-	struct block_info *info;   /* index: the profile's; sampled stacks have none */
+	struct out_block *info;	   /* index: the profile's; sampled stacks have none */
 	size_t ninfo, info_cap;
 	struct sf_sample *buf; /* room for the longest record */
 	uint64_t ns[SF_OFF_STATES];

@@ -8,7 +8,6 @@
 #include "base/exitcode.h"
 #include "base/num.h"
 #include "cli/tools.h"
-#include "tools/offcpu_tables.h"
 #include "tools/run.h"
 
 enum {
@@ -242,22 +241,45 @@ static void say_how(struct oneshot *r)
 
 static int check(struct oneshot *r)
 {
-	if ((r->off.hist || r->off.threads) && strcmp(r->format->name, "text"))
+	if ((r->off.hist || r->off.threads) && !oneshot_writes(r, "text") &&
+	    !oneshot_writes(r, "recording"))
 		return complain(EXIT_USAGE, "--hist and --threads need --format text: they are "
 					    "tables of the text output");
 	return 0;
 }
 
-static int append(const struct oneshot *r, const struct out_report *rep, FILE *made)
+struct threads_taken {
+	struct out_blocks *to;
+	int err;
+};
+
+static void take_thread(void *ctx, uint32_t tid, const struct sf_off_thread *t)
 {
-	return strcmp(r->format->name, "text") ? 0 : offcpu_tables(rep, &r->blocks, &r->off, made);
+	struct threads_taken *all = ctx;
+
+	if (!all->err)
+		all->err = out_blocks_thread(all->to, tid, t);
+}
+
+static int collected(struct oneshot *r)
+{
+	struct threads_taken all = { &r->blocked, 0 };
+	int err = 0;
+
+	r->blocked.list = r->blocks.info;
+	r->blocked.n = r->blocks.ninfo;
+	r->blocked.hist = r->off.hist;
+	r->blocked.has_threads = r->off.threads;
+	if (r->off.threads)
+		err = offcpu_threads(collector_offcpu(r->session.collector), take_thread, &all);
+	return err ? err : all.err;
 }
 
 static int offcpu_run(int argc, char **argv)
 {
 	static const struct run_hooks hooks = { .things = "blocks",
 						.check = check,
-						.append = append };
+						.collected = collected };
 	struct oneshot r = {
 		.off = {
 			.max_ns = UINT64_MAX, .period_ns = NUM_MS, .max_stacks = 32768,
@@ -269,6 +291,7 @@ static int offcpu_run(int argc, char **argv)
 	int rc;
 
 	common_opts_init(&r.common, 99);
+	oneshot_keep_line(&r, argc, argv);
 	rc = parse(&r, argc, argv);
 	if (!rc)
 		rc = run_once(&r, &hooks);

@@ -40,12 +40,24 @@ static int take_seconds(struct oneshot *r, const char *arg)
 	return 0;
 }
 
+static int take_output(struct oneshot *r, const char *arg)
+{
+	if (r->noutputs == ONESHOT_OUTPUTS)
+		return complain(EXIT_USAGE, "more than %d times -o", ONESHOT_OUTPUTS);
+	if (!*arg)
+		return complain(EXIT_USAGE, "-o: the name of the file is empty");
+	r->outputs[r->noutputs++].path = strcmp(arg, "-") ? arg : NULL;
+	return 0;
+}
+
 int oneshot_option(struct oneshot *r, int id, const char *arg)
 {
 	switch (id) {
 	case 'a':
 		r->system_wide = true;
 		return 0;
+	case 'o':
+		return take_output(r, arg);
 	case 'q':
 		r->common.quiet = true;
 		return 0;
@@ -79,46 +91,109 @@ int oneshot_option(struct oneshot *r, int id, const char *arg)
 	}
 }
 
+void oneshot_keep_line(struct oneshot *r, int argc, char **argv)
+{
+	size_t at = (size_t)snprintf(r->line, sizeof(r->line), "sfbpf");
+	bool last = false;
+
+	for (int i = 0; i < argc && at < sizeof(r->line); i++) {
+		const char *quote = *argv[i] && !strpbrk(argv[i], " \t\n'\"\\$*?;&|<>()") ? ""
+											  : "'";
+
+		at += (size_t)snprintf(r->line + at, sizeof(r->line) - at, " %s%s%s", quote,
+				       argv[i], quote);
+		if (last)
+			break;
+		last = !strcmp(argv[i], "--");
+	}
+}
+
+bool oneshot_writes(const struct oneshot *r, const char *format)
+{
+	for (size_t i = 0; i < r->noutputs; i++)
+		if (!strcmp(r->outputs[i].format->name, format))
+			return true;
+	return false;
+}
+
 static int check_times(const struct oneshot *r)
 {
 	const struct common_opts *o = &r->common;
 
-	if (r->timeline && !r->format->timeline)
+	if (r->timeline && !r->times_wanted)
 		return complain(EXIT_USAGE,
 				"--timeline: %s has no times; use one of the formats firefox "
-				"(.json.gz) and perfetto (.pftrace)",
-				r->format->name);
-	if (!r->timeline && !o->format && r->format->shared_suffix)
-		return complain(EXIT_USAGE,
-				"the suffix of '%s' names a format with --timeline only; "
-				"add --timeline, or use one of:%s",
-				o->output, out_format_suffixes(OUT_SAMPLES));
+				"(.json.gz), perfetto (.pftrace) and recording (.sfb)",
+				r->outputs[0].format->name);
+	for (size_t i = 0; i < r->noutputs && !r->timeline && !o->format; i++)
+		if (r->outputs[i].format->shared_suffix)
+			return complain(EXIT_USAGE,
+					"the suffix of '%s' names a format with --timeline only; "
+					"add --timeline, or use one of:%s",
+					r->outputs[i].path, out_format_suffixes(OUT_SAMPLES));
 	return 0;
+}
+
+/* If there are several outputs, --format is for those whose suffix names no format. */
+static const struct out_format *choose(const struct oneshot *r, const char *path, bool tty,
+				       bool *used)
+{
+	const char *name = r->common.format;
+	enum out_source source = r->has_times ? OUT_SAMPLES : OUT_PROFILE;
+	const char *otherwise = name ? name : r->timeline ? "firefox" : tty ? "text" : "folded";
+	const struct out_format *f;
+
+	if (r->noutputs == 1) {
+		*used = true;
+		return out_format_choose(name, path, otherwise, source);
+	}
+	f = out_format_choose(NULL, path, otherwise, source);
+	if (!f && name)
+		f = out_format_named(name, source);
+	*used |= f && name && !strcmp(f->name, name);
+	return f;
+}
+
+static void note_needs(struct oneshot *r, const struct out_format *f)
+{
+	r->cgroups |= f->cgroups;
+	r->by_thread |= f->threads;
+	r->go_lines |= f->go_lines;
+	r->slices_wanted |= f->slices;
+	r->times_wanted |= f->timeline || (f->whole && r->has_times);
+	if (f->timeline)
+		r->timed = f;
 }
 
 int oneshot_choose(struct oneshot *r)
 {
-	const struct common_opts *o = &r->common;
-	bool to_stdout = !o->output || !strcmp(o->output, "-");
-	bool tty = to_stdout && isatty(STDOUT_FILENO);
 	enum out_source source = r->has_times ? OUT_SAMPLES : OUT_PROFILE;
-	int err;
+	bool used = false, to_stdout = false;
 
-	r->format = out_format_choose(o->format, to_stdout ? NULL : o->output,
-				      r->timeline ? "firefox"
-				      : tty	  ? "text"
-						  : "folded",
-				      source);
-	if (!r->format)
-		return options_unknown_format(o->format, o->output, source);
-	err = check_times(r);
-	if (err)
-		return err;
-	if (tty && r->format->binary)
+	if (!r->noutputs)
+		r->noutputs = 1;
+	for (size_t i = 0; i < r->noutputs; i++) {
+		struct oneshot_output *o = &r->outputs[i];
+		bool tty = !o->path && isatty(STDOUT_FILENO);
+
+		o->format = choose(r, o->path, tty, &used);
+		if (!o->format)
+			return options_unknown_format(r->common.format, o->path, source);
+		if (tty && o->format->binary)
+			return complain(EXIT_USAGE,
+					"%s is a binary format and not written to a terminal: "
+					"use -o FILE",
+					o->format->name);
+		if (!o->path && to_stdout)
+			return complain(EXIT_USAGE, "standard output can take one output only");
+		to_stdout |= !o->path;
+		note_needs(r, o->format);
+	}
+	if (r->common.format && !used)
 		return complain(EXIT_USAGE,
-				"%s is a binary format and not written to a terminal: use -o FILE",
-				r->format->name);
-	return 0;
+				"--format %s: the suffixes of all outputs name other formats",
+				r->common.format);
+	return check_times(r);
 }
 
 /* Called before sampling, so that an unwritable path fails at once. */
@@ -139,13 +214,32 @@ static bool is_same_file(FILE *a, FILE *b)
 	       x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+/* Whether an earlier output is the same file. */
+static int check_same(const struct oneshot *r, size_t n)
+{
+	const struct oneshot_output *o = &r->outputs[n];
+
+	for (size_t i = 0; i < n; i++)
+		if (is_same_file(r->outputs[i].f, o->f))
+			return complain(EXIT_USAGE, "'%s' and '%s' are the same file",
+					r->outputs[i].path ? r->outputs[i].path : "-",
+					o->path ? o->path : "-");
+	return 0;
+}
+
 int oneshot_open(struct oneshot *r)
 {
-	int err = open_file(r->common.output, &r->out);
+	int err = 0;
 
+	for (size_t i = 0; i < r->noutputs && !err; i++) {
+		err = open_file(r->outputs[i].path, &r->outputs[i].f);
+		if (!err)
+			err = check_same(r, i);
+	}
 	if (!err && r->common.stats)
 		err = open_file(r->common.stats, &r->stats);
-	if (!err && r->stats && r->stats != stdout && is_same_file(r->out, r->stats))
-		err = complain(EXIT_USAGE, "-o and --stats are the same file");
+	for (size_t i = 0; i < r->noutputs && !err && r->stats && r->stats != stdout; i++)
+		if (is_same_file(r->outputs[i].f, r->stats))
+			err = complain(EXIT_USAGE, "-o and --stats are the same file");
 	return err;
 }

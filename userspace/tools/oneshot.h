@@ -10,15 +10,29 @@
 
 #include "cli/options.h"
 #include "out/out.h"
+#include "out/out_blocks.h"
 #include "tools/blocks.h"
 #include "tools/command.h"
 #include "tools/progress.h"
 #include "tools/session.h"
 
+#define ONESHOT_OUTPUTS 16
+
+struct oneshot_output {
+	const char *path; /* NULL: standard output */
+	const struct out_format *format;
+	FILE *f; /* NULL: not open */
+};
+
 struct oneshot { /* zeroed: empty */
 	/* The command line */
 	struct common_opts common;
-	const struct out_format *format;
+	char line[1024]; /* without the arguments of COMMAND, which may be secret */
+	struct oneshot_output outputs[ONESHOT_OUTPUTS];
+	size_t noutputs;
+	/* What any of the formats has; timed: one that is a timeline, or NULL */
+	bool cgroups, by_thread, go_lines, slices_wanted, times_wanted;
+	const struct out_format *timed;
 	uint64_t duration_ns; /* 0: no limit */
 	bool system_wide;
 	bool has_times;		       /* the tool can keep the times of samples: record */
@@ -36,7 +50,7 @@ struct oneshot { /* zeroed: empty */
 
 	/* The run (run.c) */
 	const struct run_hooks *hooks;
-	FILE *out, *stats; /* the result and the account; NULL: not open */
+	FILE *stats; /* the account; NULL: not open */
 	struct command child;
 	uint64_t look_ns; /* when to look for the command's libraries, from the start */
 	struct progress progress;
@@ -47,8 +61,9 @@ struct oneshot { /* zeroed: empty */
 	bool collected;	       /* all counts are in the profile */
 	struct timeline times; /* times of samples and waits, if the format shows them */
 	struct slices slices;
-	const char *event; /* what the tool measures */
-	double hz;	   /* the frequency; 0: none */
+	struct out_blocks blocked; /* offcpu: what its text shows besides stacks */
+	const char *event;	   /* what the tool measures */
+	double hz;		   /* the frequency; 0: none */
 };
 
 #define ONESHOT_OPTIONS                                                                            \
@@ -74,8 +89,11 @@ struct oneshot { /* zeroed: empty */
 
 /* Like common_opts_take, which it calls for common options. Takes the operand SECONDS, too. */
 int oneshot_option(struct oneshot *r, int id, const char *arg);
+void oneshot_keep_line(struct oneshot *r, int argc, char **argv);
+/* Whether one of the outputs has this format */
+bool oneshot_writes(const struct oneshot *r, const char *format);
 /* These return 0, or the exit code after printing the error. */
-int oneshot_choose(struct oneshot *r); /* the format */
+int oneshot_choose(struct oneshot *r); /* the formats */
 int oneshot_open(struct oneshot *r);   /* the files, before session_open */
 
 #endif

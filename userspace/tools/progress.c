@@ -70,8 +70,8 @@ void progress_clear(struct progress *p)
 	p->shown = false;
 }
 
-void progress_wrote(const struct progress *p, const char *path, const char *format,
-		    const struct run_stats *st, const char *things)
+void progress_wrote(const struct progress *p, const char *wrote, const struct run_stats *st,
+		    const char *things)
 {
 	const struct profile_account *a = &st->account;
 	uint8_t worst = SF_STOP_COMPLETE;
@@ -86,9 +86,8 @@ void progress_wrote(const struct progress *p, const char *path, const char *form
 	if (a->user_total)
 		snprintf(share, sizeof(share), ", %.1f %% of the user stacks complete",
 			 complete_share(a));
-	complain(0, "%s%s%s: %" PRIu64 " %s in %.1f s, %" PRIu64 " lost%s", format,
-		 path ? " in " : "", path ? path : "", st->samples, things, st->duration_s,
-		 run_lost(st), share);
+	complain(0, "%s: %" PRIu64 " %s in %.1f s, %" PRIu64 " lost%s", wrote, st->samples, things,
+		 st->duration_s, run_lost(st), share);
 	if (worst != SF_STOP_COMPLETE)
 		complain(0, "most incomplete stacks: %s (%" PRIu64 "): %s",
 			 profile_stop_name(worst), a->stops[worst], profile_stop_help(worst));

@@ -24,8 +24,8 @@ void progress_begin(struct progress *p, const struct common_opts *o, const char 
 		    uint64_t duration_ns);
 void progress_tick(struct progress *p, struct session *s);
 void progress_clear(struct progress *p); /* removes the line */
-/* path NULL: standard output. things: "samples" or "blocks". */
-void progress_wrote(const struct progress *p, const char *path, const char *format,
-		    const struct run_stats *st, const char *things);
+/* wrote: "html in run.html, text". things: "samples" or "blocks". */
+void progress_wrote(const struct progress *p, const char *wrote, const struct run_stats *st,
+		    const char *things);
 
 #endif

@@ -43,13 +43,16 @@ const struct tool_spec record_tool = {
 		"SECONDS, or while COMMAND and its descendants run. --format or the suffix of -o "
 		"selects the format: folded (.folded, .txt), pprof (.pb.gz), html (.html), svg "
 		"(.svg), json (.json) or text; with the times of the samples, firefox (.json.gz "
-		"and --timeline) or perfetto (.pftrace). The default is text on a terminal and "
-		"folded elsewhere.",
+		"and --timeline) or perfetto (.pftrace). A recording (.sfb) keeps everything: "
+		"'sfbpf report' writes all other formats from it. Several -o write several "
+		"formats. The default is text on a terminal and folded elsewhere.",
 	.options = options,
 	.common = true,
 	.mixed = true,
 	.examples = "  sudo sfbpf record -o cpu.folded 10       all processes, 10 seconds\n"
 		    "  sudo sfbpf record -p 1234 -F 999 5       one process, at 999 Hz\n"
+		    "  sudo sfbpf record -o run.sfb -o run.html 10\n"
+		    "                                           for report, and a flame graph\n"
 		    "  sudo sfbpf record -- ./program arg       a program from start to end\n"
 		    "  sudo sfbpf record --timeline -o run.json.gz 10\n"
 		    "                                           for profiler.firefox.com\n"
@@ -78,9 +81,9 @@ static void opened(struct oneshot *r)
 {
 	r->event = r->common.collect.events->text;
 	r->hz = (double)r->common.collect.hz;
-	if (r->format->threads)
+	if (r->by_thread)
 		profile_by_thread(r->session.profile);
-	if (r->format->slices)
+	if (r->slices_wanted)
 		r->session.slices = &r->slices;
 }
 
@@ -146,6 +149,7 @@ static int record_run(int argc, char **argv)
 	int rc;
 
 	common_opts_init(&r.common, 99);
+	oneshot_keep_line(&r, argc, argv);
 	rc = parse(&r, argc, argv);
 	if (!rc)
 		rc = run_once(&r, r.wall ? &wall_hooks : &hooks);

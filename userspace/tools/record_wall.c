@@ -36,18 +36,19 @@ static void take(void *ctx, const struct sf_sample *rec)
 static int check(struct oneshot *r)
 {
 	struct collector_opts *o = &r->common.collect;
-	bool timeline = r->format->timeline;
+	bool timeline = r->times_wanted;
 
 	if (!events_are_clock(o->events))
 		return complain(EXIT_USAGE, "--wall adds times, so it needs -e cpu-clock, not %s",
 				o->events->text);
-	if (r->exact && timeline)
+	if (r->exact && r->timed)
 		return complain(EXIT_USAGE, "--exact divides the sums of stacks, which %s has not",
-				r->format->name);
+				r->timed->name);
 	if (r->min_block && !timeline)
 		return complain(EXIT_USAGE,
-				"-m is for timelines (firefox, perfetto): %s adds all waits up",
-				r->format->name);
+				"-m is for timelines (firefox, perfetto, recording): %s adds all "
+				"waits up",
+				r->outputs[0].format->name);
 	r->off = (struct offcpu_opts){
 		.max_ns = UINT64_MAX,
 		.period_ns = NUM_MS,
@@ -75,7 +76,7 @@ static void opened(struct oneshot *r)
 	r->session.take = take;
 	r->session.take_ctx = r;
 	r->blocks.no_info = true;
-	if (r->format->threads || r->exact)
+	if (r->by_thread || r->exact)
 		profile_by_thread(r->session.profile);
 }
 

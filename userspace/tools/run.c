@@ -7,6 +7,7 @@
 #include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -43,7 +44,7 @@ static int prepare(void *ctx)
 		return complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
 	o->follow_forks |= only_command;
 	o->count_run_time = r->common.stats != NULL;
-	o->want_cgroup = r->by == OUT_BY_CONTAINER || r->format->cgroups;
+	o->want_cgroup = r->by == OUT_BY_CONTAINER || r->cgroups;
 	return 0;
 }
 
@@ -93,7 +94,7 @@ static int opened(void *ctx)
 
 	if (err)
 		return err;
-	if (r->format->timeline)
+	if (r->times_wanted)
 		s->timeline = &r->times;
 	if (r->hooks->opened)
 		r->hooks->opened(r);
@@ -247,7 +248,7 @@ static int read_debug(struct oneshot *r)
 {
 	struct symbolizer_debug opts = { .inlined = r->inlined,
 					 .lines = r->lines,
-					 .go = r->format->go_lines,
+					 .go = r->go_lines,
 					 .failed = say_failed,
 					 .stopped = session_skipped };
 	struct session *s = &r->session;
@@ -259,7 +260,7 @@ static int read_debug(struct oneshot *r)
 		session_may_skip();
 	if (r->debuginfod)
 		symbolizer_set_fetch(s->symbols, &(struct debug_fetch){ fetch, r });
-	if (!r->inlined && !r->lines && !r->format->go_lines)
+	if (!r->inlined && !r->lines && !r->go_lines)
 		return 0;
 	err = profile_want_debug(s->profile, s->symbols);
 	if (!err && r->blocks.wakers && !r->common.collect.wall)
@@ -285,11 +286,11 @@ static void fill_account(struct oneshot *r, struct run_stats *st)
 		blocks_stats(&r->blocks, st);
 }
 
-/* Writes the result to the first directory that has room for it, because r->out had none. */
-static void keep_elsewhere(const struct oneshot *r, FILE *made)
+/* Writes the result to the first directory that has room for it, because o->f had none. */
+static void keep_elsewhere(const struct oneshot_output *o, FILE *made)
 {
 	const char *const dirs[] = { getenv("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm" };
-	const char *suffix = r->format->suffixes[0] ? r->format->suffixes[0] : "";
+	const char *suffix = o->format->suffixes[0] ? o->format->suffixes[0] : "";
 	char path[PATH_MAX];
 	FILE *f;
 
@@ -309,40 +310,84 @@ static void keep_elsewhere(const struct oneshot *r, FILE *made)
 		    "/var/tmp or /dev/shm");
 }
 
-/* One name for threads whose names differ in numbers only */
-static int name_threads(const struct oneshot *r)
+/*
+ * Writes one output. It is made in memory first: if there is no room for it, an older result stays
+ * as it is, and this one is kept elsewhere.
+ */
+static int write_output(const struct oneshot_output *o, const struct out_report *all)
 {
-	struct profile *const profiles[] = { r->session.profile, r->blocks.wakers };
-	struct thread_names names = { 0 };
-	int err = 0;
+	struct out_report rep = out_report_for(all, o->format);
+	FILE *made = result_file_stage();
+	int err;
 
-	for (size_t i = 0; i < 2 && !err; i++)
-		if (profiles[i])
-			err = profile_thread_names(profiles[i], &names);
-	for (size_t i = 0; i < 2 && !err; i++)
-		if (profiles[i])
-			profile_common_names(profiles[i], &names);
-	thread_names_free(&names);
+	if (!made)
+		return complain(EXIT_FAILED, "writing the output: %s", strerror(errno));
+	rep.opts.columns = o->f == stdout ? terminal_columns() : 0;
+	err = o->format->write(&rep, made);
+	if (err) {
+		err = complain(EXIT_FAILED, "making the output: %s", strerror(-err));
+	} else if ((err = result_file_fill(o->f, made))) {
+		err = complain(EXIT_FAILED, "writing %s: %s", o->path ? o->path : "the output",
+			       strerror(-err));
+		keep_elsewhere(o, made);
+	}
+	fclose(made);
 	return err;
 }
 
 /*
- * Writes the result; *st is the account until then. It is made in memory first: if there is no room
- * for it, an older result stays as it is, and this one is kept elsewhere.
+ * Writes all outputs: first those that have the threads' own names, which the others lose, and of
+ * those the recordings, which settle what names all of them have.
  */
+static int write_outputs(struct oneshot *r, const struct out_report *all)
+{
+	bool named = false;
+	int first = 0, err;
+
+	for (int turn = 0; turn < 3; turn++) {
+		for (size_t i = 0; i < r->noutputs; i++) {
+			const struct out_format *f = r->outputs[i].format;
+
+			if (turn != (f->whole ? 0 : f->apart ? 1 : 2))
+				continue;
+			if (turn == 2 && !named && !r->apart && (err = out_name_threads(all)))
+				return complain(EXIT_FAILED, "making the output: %s",
+						strerror(-err));
+			named |= turn == 2;
+			err = write_output(&r->outputs[i], all);
+			first = first ? first : err;
+		}
+	}
+	return first;
+}
+
+/* "6.1.0-18-amd64 x86_64" */
+static const char *kernel_text(char *buf, size_t cap)
+{
+	struct utsname u;
+
+	if (uname(&u))
+		return NULL;
+	snprintf(buf, cap, "%.64s %.64s", u.release, u.machine);
+	return buf;
+}
+
+/* *st is the account until now. */
 static int write_result(struct oneshot *r, const struct run_stats *st)
 {
 	const struct collector_opts *o = &r->common.collect;
 	struct session *s = &r->session;
-	char host[256] = "";
+	char host[256] = "", kernel[160];
 	struct out_meta meta = {
 		.event = r->event,
 		.hz = r->hz,
 		.host = host,
 		.command = r->command && !r->system_wide ? r->command[0] : NULL,
+		.command_line = r->line,
+		.kernel = kernel_text(kernel, sizeof(kernel)),
 		.start_unix_ns = s->start_unix_ns,
 	};
-	struct out_report rep = {
+	struct out_report all = {
 		.profile = s->profile,
 		.symbols = s->symbols,
 		.modules = s->modules,
@@ -351,36 +396,25 @@ static int write_result(struct oneshot *r, const struct run_stats *st)
 		.timeline = s->timeline,
 		.slices = s->slices,
 		.wakers = r->blocks.wakers,
+		.blocks = r->blocked.list ? &r->blocked : NULL,
+		.apart = r->apart,
+		.containers = out_containers_new(),
 		.opts = { .by = r->by,
-			  .wall = r->format->timeline ? OUT_WALL_NONE : r->wall,
+			  .wall = r->wall,
 			  .user_only = !o->kernel,
 			  .kernel_only = !o->user,
 			  .usec = o->offcpu != NULL,
 			  .unit = !o->offcpu && events_weighted(o->events) ? events_unit(o->events)
 									   : NULL,
-			  .events = !o->offcpu && o->events->n > 1 ? o->events->names : NULL,
-			  .mark_idle = o->offcpu && !o->wall && !strcmp(r->format->name, "html"),
-			  .columns = r->out == stdout ? terminal_columns() : 0 },
+			  .events = !o->offcpu && o->events->n > 1 ? o->events->names : NULL },
 	};
-	FILE *made = result_file_stage();
 	int err;
 
-	if (!made)
-		return complain(EXIT_FAILED, "writing the output: %s", strerror(errno));
+	if (!all.containers)
+		return complain(EXIT_FAILED, "out of memory");
 	gethostname(host, sizeof(host) - 1);
-	err = r->apart || r->format->apart ? 0 : name_threads(r);
-	if (!err)
-		err = r->format->write(&rep, made);
-	if (!err && r->hooks->append)
-		err = r->hooks->append(r, &rep, made);
-	if (err) {
-		err = complain(EXIT_FAILED, "making the output: %s", strerror(-err));
-	} else if ((err = result_file_fill(r->out, made))) {
-		err = complain(EXIT_FAILED, "writing %s: %s",
-			       r->out == stdout ? "the output" : r->common.output, strerror(-err));
-		keep_elsewhere(r, made);
-	}
-	fclose(made);
+	err = write_outputs(r, &all);
+	out_containers_free(all.containers);
 	return err;
 }
 
@@ -433,9 +467,17 @@ static void say_late(const struct collector *c)
 /* Says what was written and what was lost. */
 static void say_result(const struct oneshot *r, const struct run_stats *st, const char *things)
 {
-	const char *path = r->out == stdout ? NULL : r->common.output;
+	char wrote[512] = "";
+	size_t at = 0;
 
-	progress_wrote(&r->progress, path, r->format->name, st, things);
+	for (size_t i = 0; i < r->noutputs && at < sizeof(wrote); i++) {
+		const struct oneshot_output *o = &r->outputs[i];
+
+		at += (size_t)snprintf(wrote + at, sizeof(wrote) - at, "%s%s%s%s", i ? ", " : "",
+				       o->format->name, o->path ? " in " : "",
+				       o->path ? o->path : "");
+	}
+	progress_wrote(&r->progress, wrote, st, things);
 	if (!st->samples)
 		say_empty(r, st, things);
 	for (unsigned int i = 0; i < SF_LOST_MAX; i++)
@@ -541,10 +583,16 @@ int run_end(struct oneshot *r, int rc)
 	session_close(&r->session);
 	timeline_free(&r->times);
 	slices_free(&r->slices);
+	out_blocks_free(&r->blocked);
 	if (!rc && r->command)
 		rc = r->child.exit_code;
-	if (r->out && r->out != stdout && fclose(r->out) && !rc)
-		rc = complain(EXIT_FAILED, "writing %s: %s", r->common.output, strerror(errno));
+	for (size_t i = 0; i < r->noutputs; i++) {
+		FILE *f = r->outputs[i].f;
+
+		if (f && f != stdout && fclose(f) && !rc)
+			rc = complain(EXIT_FAILED, "writing %s: %s", r->outputs[i].path,
+				      strerror(errno));
+	}
 	if (r->stats && r->stats != stdout && fclose(r->stats) && !rc)
 		rc = complain(EXIT_FAILED, "writing %s: %s", r->common.stats, strerror(errno));
 	if (r->debuginfod)

@@ -17,8 +17,6 @@ struct run_hooks {
 	void (*opened)(struct oneshot *r);
 	/* Called when all counts are in the profile. 0 or -errno. */
 	int (*collected)(struct oneshot *r);
-	/* Adds to the text that the format has written. 0 or -errno. */
-	int (*append)(const struct oneshot *r, const struct out_report *rep, FILE *made);
 	/* Says more than the messages on the result. */
 	void (*say)(struct oneshot *r, const struct run_stats *st);
 };

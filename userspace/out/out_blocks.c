@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/offcpu_tables.h"
+#include "out/out_blocks.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -47,7 +47,7 @@ struct alike {
 
 struct stacks {
 	const struct out_report *r;
-	const struct blocks *b;
+	const struct out_blocks *b;
 	struct idmap ids; /* look and pid -> v */
 	struct alike *v;
 	size_t cap;
@@ -97,9 +97,9 @@ static int add_to_group(struct stacks *st, size_t i, const struct profile_stack 
 		*a = (struct alike){ .first = i };
 	a->ns += s->weight;
 	a->count += s->count;
-	if (st->b->info[i].max_ns > a->max_ns)
-		a->max_ns = st->b->info[i].max_ns;
-	add_hist(&a->hist, &st->b->info[i].hist);
+	if (st->b->list[i].max_ns > a->max_ns)
+		a->max_ns = st->b->list[i].max_ns;
+	add_hist(&a->hist, &st->b->list[i].hist);
 	st->group[i] = id;
 	st->all_ns += s->weight;
 	return 0;
@@ -111,7 +111,7 @@ static int group_stacks(struct stacks *st)
 	struct profile_stack s;
 	int err = 0;
 
-	for (size_t i = 0; i < st->b->ninfo && !err; i++) {
+	for (size_t i = 0; i < st->b->n && !err; i++) {
 		int note = out_wait_note(st->r, i);
 
 		st->group[i] = NO_GROUP;
@@ -203,7 +203,7 @@ static int put_group_wakers(const struct stacks *st, uint32_t group, FILE *f)
 	size_t cap = 0, more;
 	int err = 0;
 
-	for (size_t i = 0; i < st->b->ninfo && !err; i++) {
+	for (size_t i = 0; i < st->b->n && !err; i++) {
 		struct profile_stack s;
 		size_t before = looks.n;
 		uint64_t look;
@@ -302,15 +302,15 @@ static int put_heaviest(const struct stacks *st, bool hist, FILE *f)
 	return err;
 }
 
-static int put_stacks(const struct out_report *r, const struct blocks *b, bool hist, FILE *f)
+static int put_stacks(const struct out_report *r, const struct out_blocks *b, FILE *f)
 {
 	struct stacks st = { .r = r, .b = b };
 	int err;
 
-	st.group = malloc((b->ninfo ? b->ninfo : 1) * sizeof(*st.group));
+	st.group = malloc((b->n ? b->n : 1) * sizeof(*st.group));
 	err = st.group ? group_stacks(&st) : -ENOMEM;
 	if (!err)
-		err = put_heaviest(&st, hist, f);
+		err = put_heaviest(&st, b->hist, f);
 	idmap_free(&st.ids);
 	free(st.v);
 	free(st.group);
@@ -319,54 +319,40 @@ static int put_stacks(const struct out_report *r, const struct blocks *b, bool h
 
 /* ---- --threads ---- */
 
-struct thread {
-	struct sf_off_thread t;
-	uint64_t ns;
-	uint32_t tid;
-};
-
-struct threads {
-	struct thread *v;
-	size_t n, cap;
-	bool full;
-};
-
-static void add_thread(void *ctx, uint32_t tid, const struct sf_off_thread *t)
+int out_blocks_thread(struct out_blocks *b, uint32_t tid, const struct sf_off_thread *t)
 {
-	struct threads *all = ctx;
-	struct thread *to;
+	struct out_blocked_thread *to;
 
-	if (vec_reserve(&all->v, &all->cap, all->n + 1, sizeof(*all->v))) {
-		all->full = true;
-		return;
-	}
-	to = &all->v[all->n++];
-	*to = (struct thread){ .t = *t, .tid = tid };
+	if (vec_reserve(&b->threads, &b->threads_cap, b->nthreads + 1, sizeof(*b->threads)))
+		return -ENOMEM;
+	to = &b->threads[b->nthreads++];
+	*to = (struct out_blocked_thread){ .t = *t, .tid = tid };
 	for (unsigned int i = 0; i < SF_OFF_STATES; i++)
 		to->ns += t->ns[i];
+	return 0;
+}
+
+void out_blocks_free(struct out_blocks *b)
+{
+	free(b->threads);
+	*b = (struct out_blocks){ 0 };
 }
 
 static int longer(const void *a, const void *b)
 {
-	const struct thread *x = a, *y = b;
+	const struct out_blocked_thread *x = a, *y = b;
 
 	return x->ns != y->ns ? (x->ns < y->ns ? 1 : -1) : (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-static int put_threads(const struct blocks *b, FILE *f)
+static void put_threads(const struct out_blocks *b, FILE *f)
 {
-	struct threads all = { 0 };
-	int err = offcpu_threads(collector_offcpu(b->session->collector), add_thread, &all);
-
-	if (all.full)
-		err = -ENOMEM;
-	if (all.n)
-		qsort(all.v, all.n, sizeof(*all.v), longer);
-	if (!err)
-		fprintf(f, "\n%9s %9s %14s %10s %12s %12s %12s %12s  COMM\n", "PID", "TID",
-			"BLOCKED(us)", "BLOCKS", "MAX(us)", "S(us)", "D(us)", "R(us)");
-	for (size_t i = 0; i < all.n && i < THREAD_ROWS && !err; i++) {
-		const struct thread *t = &all.v[i];
+	if (b->nthreads)
+		qsort(b->threads, b->nthreads, sizeof(*b->threads), longer);
+	fprintf(f, "\n%9s %9s %14s %10s %12s %12s %12s %12s  COMM\n", "PID", "TID", "BLOCKED(us)",
+		"BLOCKS", "MAX(us)", "S(us)", "D(us)", "R(us)");
+	for (size_t i = 0; i < b->nthreads && i < THREAD_ROWS; i++) {
+		const struct out_blocked_thread *t = &b->threads[i];
 		char comm[4 * SF_COMM];
 
 		text_clean(comm, sizeof(comm), t->t.comm, strnlen(t->t.comm, SF_COMM), 0);
@@ -377,20 +363,17 @@ static int put_threads(const struct blocks *b, FILE *f)
 			t->t.ns[SF_OFF_S] / 1000, t->t.ns[SF_OFF_D] / 1000,
 			t->t.ns[SF_OFF_R] / 1000, comm);
 	}
-	if (!err && all.n > THREAD_ROWS)
-		fprintf(f, "  ... and %zu more threads\n", all.n - THREAD_ROWS);
-	free(all.v);
-	return err;
+	if (b->nthreads > THREAD_ROWS)
+		fprintf(f, "  ... and %zu more threads\n", b->nthreads - THREAD_ROWS);
 }
 
-int offcpu_tables(const struct out_report *r, const struct blocks *b, const struct offcpu_opts *o,
-		  FILE *f)
+int out_blocks_write(const struct out_report *r, FILE *f)
 {
 	int err;
 
 	put_states(r->stats, f);
-	err = put_stacks(r, b, o->hist, f);
-	if (!err && o->threads)
-		err = put_threads(b, f);
-	return err ? err : out_finish(f);
+	err = put_stacks(r, r->blocks, f);
+	if (!err && r->blocks->has_threads)
+		put_threads(r->blocks, f);
+	return err;
 }
