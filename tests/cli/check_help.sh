@@ -52,6 +52,19 @@ verdict help-bash-syntax "$(bash -n "$dir/bash" 2>&1)"
 words=$(bash -c '. "$1"; COMP_WORDS=(sfbpf record --fo); COMP_CWORD=2; _sfbpf
 	echo "${COMPREPLY[*]}"' - "$dir/bash")
 verdict help-bash-completes "$([ "$words" = --format ] || echo "got '$words'")"
+# What the values of options can be: of tool, option, beginning
+values() {
+	bash -c '. "$1"; COMP_WORDS=(sfbpf $2); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _sfbpf
+		echo "${COMPREPLY[*]}"' - "$dir/bash" "$1"
+}
+wrong=
+for case in "record --format h=html" "record --format = h=html" "record -e task=task-clock" \
+	"report --format pe=perfetto" "offcpu --take l=leave" "record --by cont=container" \
+	"top -u roo=root" "record -p $$=$$"; do
+	[ "$(values "${case%=*}")" = "${case##*=}" ] ||
+		wrong="$wrong '${case%=*}' gives '$(values "${case%=*}")'"
+done
+verdict help-bash-values "$wrong"
 if command -v zsh >/dev/null; then
 	verdict help-zsh-syntax "$(zsh -n "$dir/zsh" 2>&1)"
 else

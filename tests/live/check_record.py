@@ -294,7 +294,7 @@ def said(argv, terminal):
 
 
 def check_progress(name):
-    """What is recorded, the progress and the result: on a terminal, and only there."""
+    """What is recorded and the progress on a terminal only; a summary everywhere, but with -q."""
     p = h.start([h.link_program("rec", "progress"), "0", "60"])
     argv = ["record", "-p", str(p.pid), "-o", h.tmpfile("progress.folded"), "1"]
     text = said(argv, True)
@@ -303,8 +303,12 @@ def check_progress(name):
                                                      " samples, 0 lost", "folded in ", "complete")
         if want not in text
     ]
-    errors += ["%s: %r" % (what, t) for what, t in (("quiet", said(argv + ["-q"], True)),
-                                                    ("a pipe", said(argv, False))) if t]
+    errors += ["quiet %s: %r" % (tty, t) for tty in (True, False)
+               for t in [said(argv + ["-q"], tty)] if t]
+    text = said(argv, False)
+    if not re.fullmatch(r"sfbpf record: folded in \S+: \d+ samples in [\d.]+ s, 0 lost, "
+                        r"[\d.]+ % of the user stacks complete\r?\n", text):
+        errors.append("a pipe: %r" % text)
     text = said(["record", "--comm", "no-such-name", "-o",
                  h.tmpfile("progress.folded"), "0.3"], False)
     if "no samples: nothing that the options select" not in text:

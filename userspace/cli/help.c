@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "kern/perf_event.h"
+
 #define WIDTH 80 /* columns of --help */
 #define LEFT  30 /* columns of an option and its argument */
 
@@ -221,6 +223,72 @@ void help_man_overview(const struct tool_spec *const *tools, FILE *f)
 
 /* ---- Completions ---- */
 
+#define VALUES 2048
+
+/* What an option's value can be: words, which depend on the machine if the rest is not NULL. */
+struct values {
+	char words[VALUES];
+	const char *bash, *zsh; /* commands that print words; a function of zsh */
+};
+
+static void add_value(struct values *v, const char *word, size_t len)
+{
+	size_t at = strlen(v->words);
+
+	snprintf(v->words + at, VALUES - at, "%s%.*s", at ? " " : "", (int)len, word);
+}
+
+/* By the metavariable. "a|b" lists all that there is. False: any text, or a file */
+static bool values_of(const struct tool_spec *tool, const struct option_spec *o, struct values *v)
+{
+	/* The other tools with --format write text, JSON or files of the agent. */
+	bool profiles = tool->mixed || tool->permute;
+	const struct perf_event_kind *kind;
+	const struct out_format *format;
+	const char *arg = o->arg ? o->arg : "";
+
+	*v = (struct values){ .bash = NULL };
+	for (size_t i = 0; profiles && !strcmp(arg, "FORMAT") && (format = out_format_at(i)); i++)
+		add_value(v, format->name, strlen(format->name));
+	for (unsigned int i = 0; !strcmp(arg, "EVENT") && (kind = perf_event_at(i)); i++)
+		add_value(v, kind->name, strlen(kind->name));
+	for (const char *at = strchr(arg, '|') ? arg : ""; *at; at += strspn(at, "|")) {
+		add_value(v, at, strcspn(at, "|"));
+		at += strcspn(at, "|");
+	}
+	if (o->id == OPT_BY)
+		add_value(v, "process thread container", strlen("process thread container"));
+	if (!strcmp(arg, "PID[,PID]")) {
+		v->bash = "ps -eo pid=,comm= 2>/dev/null";
+		v->zsh = "_pids";
+	} else if (!strcmp(arg, "USER")) {
+		v->bash = "compgen -u";
+		v->zsh = "_users";
+	}
+	return *v->words || v->bash;
+}
+
+static void bash_values(const struct tool_spec *tool, FILE *f)
+{
+	struct walk w = { .tool = tool };
+	const struct option_spec *o;
+	struct values v;
+
+	while ((o = next_option(&w))) {
+		if (!values_of(tool, o, &v))
+			continue;
+		fputs("\t", f);
+		if (has_letter(o))
+			fprintf(f, "'%s -%c'%s", tool->name, o->id, o->name ? " | " : "");
+		if (o->name)
+			fprintf(f, "'%s --%s'", tool->name, o->name);
+		if (v.bash)
+			fprintf(f, ") values=$(%s) ;;\n", v.bash);
+		else
+			fprintf(f, ") values='%s' ;;\n", v.words);
+	}
+}
+
 static void bash_options(const struct tool_spec *tool, FILE *f)
 {
 	struct walk w = { .tool = tool };
@@ -238,7 +306,10 @@ void help_bash(const struct tool_spec *const *tools, FILE *f)
 {
 	fputs("# bash completion of sfbpf, made by `sfbpf help --completion bash`.\n"
 	      "_sfbpf()\n{\n"
-	      "\tlocal cur=${COMP_WORDS[COMP_CWORD]} tool=${COMP_WORDS[0]##*/} words=\n"
+	      "\tlocal cur=${COMP_WORDS[COMP_CWORD]} tool=${COMP_WORDS[0]##*/} words= values=\n"
+	      "\tlocal prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+	      "\t[ \"$cur\" != = ] || cur=\n"
+	      "\t[ \"$prev\" != = ] || prev=${COMP_WORDS[COMP_CWORD-2]}\n"
 	      "\tcase $tool in\n"
 	      "\tsfbpf-*) tool=${tool#sfbpf-} ;;\n"
 	      "\t*) tool= ; [ \"$COMP_CWORD\" -lt 2 ] || tool=${COMP_WORDS[1]} ;;\n"
@@ -254,6 +325,15 @@ void help_bash(const struct tool_spec *const *tools, FILE *f)
 	for (const struct tool_spec *const *t = tools; *t; t++)
 		fprintf(f, "%s ", (*t)->name);
 	fputs("\" ;;\n\tesac\n"
+	      "\tcase \"$tool $prev\" in\n",
+	      f);
+	for (const struct tool_spec *const *t = tools; *t; t++)
+		bash_values(*t, f);
+	fputs("\tesac\n"
+	      "\tif [ -n \"$values\" ]; then\n"
+	      "\t\tmapfile -t COMPREPLY < <(compgen -W \"$values\" -- \"$cur\")\n"
+	      "\t\treturn\n"
+	      "\tfi\n"
 	      "\tcase $cur in\n"
 	      "\t-*) mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\") ;;\n"
 	      "\t*)\n"
@@ -283,15 +363,23 @@ static void zsh_put(FILE *f, const char *s)
 	}
 }
 
-static void zsh_option(FILE *f, const struct option_spec *o, const char *dashes, const char *name)
+static void zsh_option(FILE *f, const struct tool_spec *tool, const struct option_spec *o,
+		       const char *dashes, const char *name)
 {
+	struct values v;
+
 	fprintf(f, "\t\t'*%s%s[", dashes, name);
 	zsh_put(f, o->help);
 	fputc(']', f);
 	if (o->arg) {
 		fputc(':', f);
 		zsh_put(f, o->arg);
-		fputs(strstr(o->arg, "FILE") || strstr(o->arg, "DIR") ? ":_files" : ":", f);
+		if (values_of(tool, o, &v) && v.zsh)
+			fprintf(f, ":%s", v.zsh);
+		else if (*v.words)
+			fprintf(f, ":(%s)", v.words);
+		else
+			fputs(strstr(o->arg, "FILE") || strstr(o->arg, "DIR") ? ":_files" : ":", f);
 	}
 	fputs("' \\\n", f);
 }
@@ -322,9 +410,9 @@ void help_zsh(const struct tool_spec *const *tools, FILE *f)
 		fprintf(f, "%s)\n\t_arguments -s \\\n", (*t)->name);
 		while ((o = next_option(&w))) {
 			if (has_letter(o))
-				zsh_option(f, o, "-", (char[]){ (char)o->id, 0 });
+				zsh_option(f, *t, o, "-", (char[]){ (char)o->id, 0 });
 			if (o->name)
-				zsh_option(f, o, "--", o->name);
+				zsh_option(f, *t, o, "--", o->name);
 		}
 		fputs("\t\t'*:file:_files' ;;\n", f);
 	}

@@ -23,7 +23,8 @@ void progress_begin(struct progress *p, const struct common_opts *o, const char 
 	const struct collector_opts *c = &o->collect;
 	char what[320] = "measuring blocked time", end[64] = "until Ctrl-C";
 
-	p->on = !o->quiet && isatty(STDERR_FILENO);
+	p->sums = !o->quiet;
+	p->on = p->sums && isatty(STDERR_FILENO);
 	if (!p->on)
 		return;
 	if (!c->offcpu && c->hz)
@@ -77,7 +78,7 @@ void progress_wrote(const struct progress *p, const char *wrote, const struct ru
 	uint8_t worst = SF_STOP_COMPLETE;
 	char share[64] = "";
 
-	if (!p->on)
+	if (!p->sums)
 		return;
 	for (uint8_t i = 0; i < SF_STOP_MAX; i++)
 		if (!profile_at_root(i) && a->stops[i] &&
@@ -88,7 +89,7 @@ void progress_wrote(const struct progress *p, const char *wrote, const struct ru
 			 complete_share(a));
 	complain(0, "%s: %" PRIu64 " %s in %.1f s, %" PRIu64 " lost%s", wrote, st->samples, things,
 		 st->duration_s, run_lost(st), share);
-	if (worst != SF_STOP_COMPLETE)
+	if (p->on && worst != SF_STOP_COMPLETE)
 		complain(0, "most incomplete stacks: %s (%" PRIu64 "): %s",
 			 profile_stop_name(worst), a->stops[worst], profile_stop_help(worst));
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What record and offcpu say on a terminal while they run: what is recorded and how it ends, a line
- * that is updated, and what was written. Nothing of it with -q, or if stderr is not a terminal.
+ * What record and offcpu say. On a terminal: what is recorded and how it ends, a line that is
+ * updated, and why stacks are incomplete. Everywhere: one line on what was written. With -q nothing
+ * of it.
  */
 #ifndef SFBPF_TOOLS_PROGRESS_H
 #define SFBPF_TOOLS_PROGRESS_H
@@ -15,7 +16,7 @@
 struct session;
 
 struct progress {
-	bool on, shown;
+	bool sums, on, shown; /* on: stderr is a terminal */
 	uint64_t next_ns; /* CLOCK_MONOTONIC; when the line is updated */
 };
 
