@@ -238,7 +238,7 @@ static void add_value(struct values *v, const char *word, size_t len)
 	snprintf(v->words + at, VALUES - at, "%s%.*s", at ? " " : "", (int)len, word);
 }
 
-/* By the metavariable. "a|b" lists all that there is. False: any text, or a file */
+/* The metavariable says it; "a|b" lists all that there is. False: any text, or a file */
 static bool values_of(const struct tool_spec *tool, const struct option_spec *o, struct values *v)
 {
 	/* The other tools with --format write text, JSON or files of the agent. */

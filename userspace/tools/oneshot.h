@@ -72,7 +72,7 @@ struct oneshot { /* zeroed: empty */
 		  "stop after this time; same as the operand SECONDS" },                           \
 		{ OPT_INLINE, "inline", NULL, "show inlined functions; needs debug information" }, \
 		{ OPT_LINES, "lines", NULL, "show source lines; needs debug information" },        \
-		{ 'q', "quiet", NULL, "print errors and losses only: no progress, no summary" },               \
+		{ 'q', "quiet", NULL, "print errors and losses only: no progress, no sum" },       \
 		{ OPT_DEBUGINFOD, "debuginfod", NULL,                                              \
 		  "fetch missing debug files from the servers in $DEBUGINFOD_URLS" },              \
 		{ OPT_BY, "by", "NAME",                                                            \

@@ -17,7 +17,7 @@ struct session;
 
 struct progress {
 	bool sums, on, shown; /* on: stderr is a terminal */
-	uint64_t next_ns; /* CLOCK_MONOTONIC; when the line is updated */
+	uint64_t next_ns;     /* CLOCK_MONOTONIC; when the line is updated */
 };
 
 /* command: NULL without one. duration_ns 0: no limit. */
