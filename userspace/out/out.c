@@ -58,7 +58,8 @@ const char *out_event_frame(const struct out_report *r, uint32_t number)
 {
 	static char text[1024];
 
-	snprintf(text, sizeof(text), "[%s]", r->opts.events[number]);
+	snprintf(text, sizeof(text), "[%s]",
+		 number < r->opts.nevents ? r->opts.events[number] : "unknown");
 	return text;
 }
 

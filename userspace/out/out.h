@@ -49,6 +49,7 @@ struct out_opts {
 	const char *unit;
 	/* Several events, by number: stacks begin with the name of theirs. NULL: there is one */
 	const char *const *events;
+	size_t nevents;
 	size_t rows;	    /* text: rows per table; 0: 40 */
 	enum redact redact; /* what to remove from paths of files */
 	bool any_process;   /* the profile was made by profile_merge_code: pprof omits pid 0 */

@@ -103,6 +103,9 @@ static void put_meta(struct writer *w)
 		       (r->wakers ? RECORDING_WAKERS : 0u));
 	pb_u64(&w->pb, META_BY, r->opts.by);
 	pb_u64(&w->pb, META_WALL, r->opts.wall);
+	put_string(w, META_UNIT, r->opts.unit);
+	for (size_t i = 0; i < r->opts.nevents; i++)
+		put_string(w, META_EVENTS, r->opts.events[i]);
 	pb_end(&w->pb, at);
 }
 

@@ -41,6 +41,8 @@ enum {
 	META_FLAGS = 9, /* enum recording_flag */
 	META_BY = 10,	/* enum out_by */
 	META_WALL = 11, /* enum out_wall */
+	META_UNIT = 12,
+	META_EVENTS = 13, /* of each of several events, its name */
 
 	MODULE_ID = 1,
 	MODULE_PATH = 2,

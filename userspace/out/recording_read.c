@@ -113,12 +113,35 @@ int recording_numbers(struct recording_reader *r, struct bytes msg, uint64_t *re
 
 /* ---- Meta ---- */
 
+/* One event has no name of its own among the stacks. */
+static int read_events(struct recording_reader *r, struct bytes msg)
+{
+	struct out_opts *opts = &r->rec->report.opts;
+	struct pb_field f;
+
+	opts->nevents = 0;
+	while (pb_next(&msg, &f)) {
+		const char *name;
+
+		if (f.number != META_EVENTS)
+			continue;
+		name = kept_text(r, f.value);
+		if (!name || opts->nevents == SF_EVENTS)
+			return recording_damaged(r, "event", f.value);
+		r->rec->events[opts->nevents++] = name;
+	}
+	opts->events = opts->nevents ? r->rec->events : NULL;
+	return 0;
+}
+
 static int read_meta(struct recording_reader *r, struct bytes msg)
 {
 	struct recording *rec = r->rec;
-	uint64_t v[META_WALL + 1], flags;
-	int err = recording_numbers(r, msg, v, META_WALL + 1, "meta");
+	uint64_t v[META_UNIT + 1], flags;
+	int err = recording_numbers(r, msg, v, META_UNIT + 1, "meta");
 
+	if (!err)
+		err = read_events(r, msg);
 	if (err)
 		return err;
 	flags = v[META_FLAGS];
@@ -137,6 +160,7 @@ static int read_meta(struct recording_reader *r, struct bytes msg)
 	rec->report.opts.user_only = flags & RECORDING_USER_ONLY;
 	rec->report.opts.kernel_only = flags & RECORDING_KERNEL_ONLY;
 	rec->report.opts.usec = flags & RECORDING_USEC;
+	rec->report.opts.unit = kept_text(r, v[META_UNIT]);
 	rec->report.opts.by = (enum out_by)v[META_BY];
 	rec->report.opts.wall = (enum out_wall)v[META_WALL];
 	rec->report.apart = flags & RECORDING_APART;
@@ -376,6 +400,14 @@ static int add_stack(struct recording_reader *r, struct profile *p, const uint64
 	return err ? err : profile_set_symbols(p, at, r->stack_ids);
 }
 
+/* A state, PROFILE_RUNNING, or the number of an event */
+static uint64_t most_state(const struct recording_reader *r)
+{
+	size_t n = r->rec->report.opts.nevents;
+
+	return n ? n - 1 : SF_OFF_STATES;
+}
+
 static int read_stack(struct recording_reader *r, struct bytes msg, struct profile *p,
 		      bool is_waker)
 {
@@ -393,7 +425,7 @@ static int read_stack(struct recording_reader *r, struct bytes msg, struct profi
 	if (v[STACK_N_USER] > n || n - v[STACK_N_USER] > SF_MAX_KERNEL ||
 	    v[STACK_N_USER] > SF_MAX_USER || v[STACK_WAKER_AT] > wakers ||
 	    v[STACK_STOP] >= SF_STOP_MAX || v[STACK_LANG_STOP] >= SF_STOP_MAX ||
-	    v[STACK_FLAGS] > UINT8_MAX || v[STACK_STATE] > SF_OFF_STATES ||
+	    v[STACK_FLAGS] > UINT8_MAX || v[STACK_STATE] > most_state(r) ||
 	    v[STACK_PID] > UINT32_MAX || v[STACK_TID] > UINT32_MAX ||
 	    __builtin_add_overflow(r->samples, v[STACK_COUNT], &r->samples) ||
 	    __builtin_add_overflow(r->weight, v[STACK_WEIGHT], &r->weight))

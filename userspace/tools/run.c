@@ -406,7 +406,8 @@ static int write_result(struct oneshot *r, const struct run_stats *st)
 			  .usec = o->offcpu != NULL,
 			  .unit = !o->offcpu && events_weighted(o->events) ? events_unit(o->events)
 									   : NULL,
-			  .events = !o->offcpu && o->events->n > 1 ? o->events->names : NULL },
+			  .events = !o->offcpu && o->events->n > 1 ? o->events->names : NULL,
+			  .nevents = !o->offcpu && o->events->n > 1 ? o->events->n : 0 },
 	};
 	int err;
 
