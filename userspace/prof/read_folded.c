@@ -98,7 +98,9 @@ static int read_line(struct bytes line, size_t number, struct stackset *ss, enum
 		waker = !strcmp(name, STACK_WAKER_MARK);
 		if (n - (root != comm) == READ_STACKS_DEPTH)
 			return bad_line(why, number, "too many frames");
-		err = stackset_frame(ss, name, len, "", kind, &frames[n++]);
+		err = ss->file && kind != STACK_NOTE
+			      ? stackset_no_place(ss, kind, STACK_NO_ADDRESS, &frames[n++])
+			      : stackset_frame(ss, name, len, "", kind, &frames[n++]);
 		if (err)
 			return err;
 	}

@@ -6,6 +6,7 @@
 
 #include "base/json_read.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "prof/read_stacks.h"
 
 #define SCHEMA	   1
@@ -29,6 +30,13 @@ struct stack {
 	size_t n;
 };
 
+/* A frame, as it is read. */
+struct frame {
+	char name[NAME_BYTES], shown[NAME_BYTES], module[NAME_BYTES], kind[16];
+	uint64_t module_id, offset;
+	bool has_id;
+};
+
 struct reader {
 	struct json_reader j;
 	struct stackset *ss;
@@ -36,6 +44,12 @@ struct reader {
 	struct stacks_meta *meta;
 	uint64_t schema;
 	struct stack s;
+	/* The files that may be stackset.file, by id */
+	struct idmap file_ids;
+	struct file {
+		uint32_t name, build_id; /* strings */
+	} * files;
+	size_t files_cap;
 	int err;
 };
 
@@ -85,25 +99,54 @@ static enum stack_kind kind_named(const char *kind)
 					  : STACK_USER;
 }
 
+static int add_place(struct reader *r, const struct frame *f, uint32_t *ret)
+{
+	uint32_t file;
+
+	if (!strcmp(f->kind, "kernel"))
+		return stackset_no_place(r->ss, STACK_KERNEL, STACK_ELSEWHERE, ret);
+	if (strcmp(f->kind, "user") != 0)
+		return stackset_no_place(r->ss, STACK_USER, STACK_ELSEWHERE, ret);
+	if (!f->has_id)
+		return stackset_place(r->ss, f->module, "", 0, ret);
+	if (!idmap_find(&r->file_ids, f->module_id, 0, &file))
+		return stackset_no_place(r->ss, STACK_USER, STACK_ELSEWHERE, ret);
+	return stackset_place(r->ss, strpool_str(r->ss->strings, r->files[file].name),
+			      strpool_str(r->ss->strings, r->files[file].build_id), f->offset, ret);
+}
+
+static int add_frame(struct reader *r, const struct frame *f, uint32_t *ret)
+{
+	enum stack_kind said, is = kind_named(f->kind);
+	size_t len = strlen(f->name), bare = len;
+
+	said = stack_kind_of_name(f->name, &bare);
+	return stackset_frame(r->ss, f->name, is == said ? bare : len, f->module, is, ret);
+}
+
 static void read_frame(struct reader *r, struct part *p)
 {
-	char name[NAME_BYTES], shown[NAME_BYTES], module[NAME_BYTES], kind[16];
-	enum stack_kind said, is;
+	struct frame f;
 	const char *key;
-	size_t len, bare;
 
 	if (!json_enter(&r->j, '{'))
 		return;
-	name[0] = shown[0] = module[0] = kind[0] = 0;
+	f.name[0] = f.shown[0] = f.module[0] = f.kind[0] = 0;
+	f.has_id = false;
+	f.offset = 0;
 	while ((key = json_key(&r->j))) {
 		if (!strcmp(key, "name"))
-			copy_clean(r, name, sizeof(name));
+			copy_clean(r, f.name, sizeof(f.name));
 		else if (!strcmp(key, "shown") && r->ss->choice.lines)
-			copy_clean(r, shown, sizeof(shown));
+			copy_clean(r, f.shown, sizeof(f.shown));
 		else if (!strcmp(key, "module"))
-			copy_clean(r, module, sizeof(module));
+			copy_clean(r, f.module, sizeof(f.module));
 		else if (!strcmp(key, "kind"))
-			copy_clean(r, kind, sizeof(kind));
+			copy_clean(r, f.kind, sizeof(f.kind));
+		else if (!strcmp(key, "module_id") && (f.has_id = true))
+			f.module_id = json_unsigned(&r->j);
+		else if (!strcmp(key, "offset"))
+			f.offset = json_unsigned(&r->j);
 		else
 			json_skip(&r->j);
 	}
@@ -111,13 +154,60 @@ static void read_frame(struct reader *r, struct part *p)
 		r->s.deep = true;
 		return;
 	}
-	if (*shown)
-		strcpy(name, shown);
-	is = kind_named(kind);
-	len = bare = strlen(name);
-	said = stack_kind_of_name(name, &bare);
-	if (stackset_frame(r->ss, name, is == said ? bare : len, module, is, &p->frames[p->n++]))
+	if (*f.shown)
+		strcpy(f.name, f.shown);
+	/* The function that it is inlined into has its place, too. */
+	if (r->ss->file && !strcmp(f.kind, "inlined"))
+		return;
+	if (r->ss->file ? add_place(r, &f, &p->frames[p->n++])
+			: add_frame(r, &f, &p->frames[p->n++]))
 		r->err = -ENOMEM;
+}
+
+/* Keeps a file that has the name or the build-id of stackset.file. */
+static int add_file(struct reader *r, uint64_t id, const char *name, const char *build_id)
+{
+	struct strpool *strings = r->ss->strings;
+	struct file file;
+	uint32_t index;
+
+	if (strcmp(name, r->ss->file->name) != 0 && strcmp(build_id, r->ss->file->build_id) != 0)
+		return 0;
+	if (strpool_intern(strings, name, strlen(name), &file.name) ||
+	    strpool_intern(strings, build_id, strlen(build_id), &file.build_id) ||
+	    idmap_get(&r->file_ids, id, 0, &index) ||
+	    vec_reserve(&r->files, &r->files_cap, r->file_ids.n, sizeof(*r->files)))
+		return -ENOMEM;
+	r->files[index] = file;
+	return 0;
+}
+
+static void read_file(struct reader *r)
+{
+	char name[NAME_BYTES] = "", build_id[sizeof(r->ss->file->build_id)] = "";
+	uint64_t id = 0;
+	const char *key;
+
+	if (!json_enter(&r->j, '{'))
+		return;
+	while ((key = json_key(&r->j))) {
+		if (!strcmp(key, "id"))
+			id = json_unsigned(&r->j);
+		else if (!strcmp(key, "name"))
+			copy_clean(r, name, sizeof(name));
+		else if (!strcmp(key, "build_id"))
+			copy_clean(r, build_id, sizeof(build_id));
+		else
+			json_skip(&r->j);
+	}
+	r->err = add_file(r, id, name, build_id);
+}
+
+static void read_list(struct reader *r, void (*read)(struct reader *r))
+{
+	if (json_enter(&r->j, '['))
+		while (!r->err && json_element(&r->j))
+			read(r);
 }
 
 /* False: key does not belong to a part. */
@@ -297,11 +387,12 @@ int read_json(struct bytes text, struct stackset *ss, enum stack_side side,
 		while (!r->err && (key = json_key(&r->j))) {
 			if (!strcmp(key, "meta"))
 				read_meta(r);
-			else if (strcmp(key, "stacks") != 0)
+			else if (!strcmp(key, "modules") && ss->file)
+				read_list(r, read_file);
+			else if (!strcmp(key, "stacks"))
+				read_list(r, read_stack);
+			else
 				json_skip(&r->j);
-			else if (json_enter(&r->j, '['))
-				while (!r->err && json_element(&r->j))
-					read_stack(r);
 		}
 	}
 	err = r->err;
@@ -315,6 +406,8 @@ int read_json(struct bytes text, struct stackset *ss, enum stack_side side,
 		err = -EINVAL;
 	}
 	json_reader_free(&r->j);
+	idmap_free(&r->file_ids);
+	free(r->files);
 	free(r);
 	return err;
 }

@@ -29,6 +29,7 @@
 #define UNPACKED_MAX	(256u << 20)
 #define NAME_BYTES	2048
 #define COMMENTS_MAX	64
+#define KERNEL_MAPPING	"[kernel.kallsyms]"
 
 /* Units of about 10 ns. Real files need a quarter of it, to three quarters with deep stacks. */
 #define WORK_A_BYTE 12
@@ -37,7 +38,7 @@
 enum { WORK_FIELD = 1, WORK_ENTRY = 8, WORK_LOOKUP = 12, WORK_NEW = 32 };
 
 /* More than all numbers of fields of mappings, locations and functions that are read */
-enum { ENTRY_FIELDS = 6 };
+enum { ENTRY_FIELDS = 7 };
 
 /* Entries of a repeated message, indexed by id - 1. */
 struct table {
@@ -46,7 +47,7 @@ struct table {
 };
 
 struct mapping {
-	uint64_t start, offset, file;
+	uint64_t start, offset, file, build_id;
 	/* String id of the file's name without directories; the same as a module of the set */
 	uint32_t name, module;
 	bool known;
@@ -214,7 +215,8 @@ static int parse_entries(struct reader *r)
 			return damaged_or_spent(r, "mapping", i + 1);
 		r->mapping[i] = (struct mapping){ .start = v[MAPPING_START],
 						  .offset = v[MAPPING_OFFSET],
-						  .file = v[MAPPING_FILE] };
+						  .file = v[MAPPING_FILE],
+						  .build_id = v[MAPPING_BUILD_ID] };
 	}
 	for (size_t i = 0; i < r->locations.n; i++)
 		if (entry_id(r, r->locations.at[i]) != i + 1)
@@ -421,6 +423,25 @@ static int push_lines(struct reader *r, uint64_t id, const struct mapping *mappi
 	return err || !any ? err : push_line(r, mapping, line, false);
 }
 
+/* The place of a location in the file that places are wanted of (stackset.file). */
+static int push_place(struct reader *r, const struct mapping *m, uint64_t address)
+{
+	const char *name = m ? strpool_str(r->ss->strings, m->name) : "";
+	char build_id[sizeof(r->ss->file->build_id)] = "";
+
+	if (!pay(r, WORK_NEW))
+		return too_much(r);
+	if (vec_reserve(&r->frames, &r->frames_cap, r->nframes + 1, sizeof(*r->frames)))
+		return -ENOMEM;
+	if (!m || !strcmp(name, KERNEL_MAPPING))
+		return stackset_no_place(r->ss, m ? STACK_KERNEL : STACK_USER, STACK_ELSEWHERE,
+					 &r->frames[r->nframes++]);
+	if (address >= m->start)
+		string(r, m->build_id, build_id, sizeof(build_id));
+	return stackset_place(r->ss, name, build_id, address - m->start + m->offset,
+			      &r->frames[r->nframes++]);
+}
+
 static int resolve(struct reader *r, uint64_t id, struct location *ret)
 {
 	uint64_t v[ENTRY_FIELDS];
@@ -434,9 +455,11 @@ static int resolve(struct reader *r, uint64_t id, struct location *ret)
 	if (m && !m->known)
 		err = resolve_mapping(r, m);
 	*ret = (struct location){ .from = r->nframes };
-	if (!err)
+	if (!err && r->ss->file)
+		err = push_place(r, m, v[LOCATION_ADDRESS]);
+	else if (!err)
 		err = push_lines(r, id, m, &any);
-	if (!err && !any)
+	if (!err && !any && !r->ss->file)
 		err = push_nameless(r, m, v[LOCATION_ADDRESS]);
 	ret->n = (uint32_t)(r->nframes - ret->from);
 	ret->known = !err;

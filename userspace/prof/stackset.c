@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,35 @@ int stackset_frame(struct stackset *ss, const char *name, size_t len, const char
 	    stackset_module(ss, module, &module_id))
 		return -ENOMEM;
 	return stackset_frame_of(ss, name_id, module_id, kind, ret);
+}
+
+int stackset_no_place(struct stackset *ss, enum stack_kind kind, const char *why, uint32_t *ret)
+{
+	return stackset_frame(ss, "", 0, why, kind, ret);
+}
+
+int stackset_place(struct stackset *ss, const char *name, const char *build_id, uint64_t offset,
+		   uint32_t *ret)
+{
+	char text[32];
+
+	if (*build_id && !strcmp(build_id, ss->file->build_id)) {
+		snprintf(text, sizeof(text), "%" PRIx64, offset);
+		return stackset_frame(ss, text, strlen(text), STACK_PLACE, STACK_USER, ret);
+	}
+	if (strcmp(name, ss->file->name) != 0)
+		return stackset_no_place(ss, STACK_USER, STACK_ELSEWHERE, ret);
+	if (!*build_id)
+		return stackset_no_place(ss, STACK_USER, STACK_NO_ADDRESS, ret);
+	return stackset_frame(ss, build_id, strlen(build_id), STACK_OTHER_BUILD, STACK_USER, ret);
+}
+
+bool stackset_is_place(const struct stackset *ss, uint32_t frame, uint64_t *ret_offset)
+{
+	if (strcmp(stackset_frame_module(ss, frame), STACK_PLACE) != 0)
+		return false;
+	*ret_offset = strtoull(stackset_frame_name(ss, frame), NULL, 16);
+	return true;
 }
 
 /* Consecutive stacks are similar, so the child that was used last is tried first. */

@@ -84,6 +84,22 @@ struct stack_renames {
 	size_t cap;
 };
 
+/*
+ * One file, of which readers take the places of frames instead of all names. A frame there has
+ * STACK_PLACE as its module and the offset in the file, in hexadecimal, as its name. A frame in
+ * another build of the file has STACK_OTHER_BUILD as its module and the build-id as its name. The
+ * module of any other frame says where it is.
+ */
+struct stack_file {
+	const char *name;  /* last component of its path */
+	char build_id[80]; /* hexadecimal */
+};
+
+#define STACK_PLACE	  "place"
+#define STACK_OTHER_BUILD "other build"
+#define STACK_NO_ADDRESS  "no address"
+#define STACK_ELSEWHERE	  "elsewhere"
+
 struct stackset {
 	struct strpool *strings;
 	struct idmap frames; /* name << 32 | module, kind */
@@ -105,6 +121,8 @@ struct stackset {
 	 * equal
 	 */
 	bool no_modules;
+	/* Set before the first frame is added, too. NULL: names of all frames */
+	const struct stack_file *file;
 	struct stack_choice choice;
 	struct stack_renames *renames; /* NULL: none */
 	/* Where stackset_add keeps values instead of adding them up; NULL: not kept */
@@ -131,6 +149,15 @@ int stackset_frame(struct stackset *ss, const char *name, size_t len, const char
 int stackset_module(struct stackset *ss, const char *module, uint32_t *ret);
 int stackset_frame_of(struct stackset *ss, uint32_t name, uint32_t module, enum stack_kind kind,
 		      uint32_t *ret);
+/*
+ * A frame as ss->file wants it. name, build_id: of the file that the frame is in; "": none is
+ * known. 0 or -ENOMEM.
+ */
+int stackset_place(struct stackset *ss, const char *name, const char *build_id, uint64_t offset,
+		   uint32_t *ret);
+int stackset_no_place(struct stackset *ss, enum stack_kind kind, const char *why, uint32_t *ret);
+/* Whether the frame is a place in ss->file, and the offset there. */
+bool stackset_is_place(const struct stackset *ss, uint32_t frame, uint64_t *ret_offset);
 /* The node of a stack of n frames, root first. */
 int stackset_path(struct stackset *ss, const uint32_t *frames, size_t n, uint32_t *ret_node);
 /*

@@ -172,6 +172,7 @@ static int read_shares(struct reader *list, size_t n)
 		if (stackset_init(r->ss))
 			break;
 		r->ss->no_modules = list->ss->no_modules;
+		r->ss->file = list->ss->file;
 		r->ss->choice = list->ss->choice;
 		if (pthread_create(&r->thread, NULL, reader_main, r)) {
 			stackset_free(r->ss);
