@@ -16,7 +16,7 @@ enum standard {
 	SET_ISA,
 };
 
-enum extended { END_SEQUENCE = 1, SET_ADDRESS };
+enum extended { END_SEQUENCE = 1, SET_ADDRESS, SET_DISCRIMINATOR = 4 };
 
 struct program {
 	struct bytes code;
@@ -27,7 +27,7 @@ struct program {
 	void *ctx;
 	/* The state: the row at hand, and the one before it */
 	uint64_t sequence, addr;
-	uint32_t file, line;
+	uint32_t file, line, discriminator;
 	bool has_last;
 	struct dwarf_row last;
 };
@@ -67,6 +67,7 @@ static void begin_sequence(struct program *p)
 {
 	p->sequence = p->addr = 0;
 	p->file = p->line = 1;
+	p->discriminator = 0;
 	p->has_last = false;
 }
 
@@ -77,8 +78,16 @@ static void put_row(struct program *p)
 		p->last.end = p->addr;
 		p->fn(p->ctx, &p->last);
 	}
-	p->last = (struct dwarf_row){ p->sequence, p->addr, p->addr, p->file, p->line };
+	p->last = (struct dwarf_row){
+		.sequence = p->sequence,
+		.start = p->addr,
+		.end = p->addr,
+		.file = p->file,
+		.line = p->line,
+		.discriminator = p->discriminator,
+	};
 	p->has_last = true;
+	p->discriminator = 0;
 }
 
 static void run_special(struct program *p, uint8_t op)
@@ -102,6 +111,8 @@ static void run_extended(struct program *p)
 	} else if (op == SET_ADDRESS && len >= 5) {
 		p->addr = len >= 9 ? bytes_u64(&b) : bytes_u32(&b);
 		p->sequence = p->addr;
+	} else if (op == SET_DISCRIMINATOR) {
+		p->discriminator = (uint32_t)bytes_uleb(&b);
 	}
 	bytes_skip(&p->code, len);
 }

@@ -13,6 +13,7 @@ struct dwarf_row {
 	uint64_t sequence;   /* the address at which its sequence begins */
 	uint64_t start, end; /* the code that it describes: at least a byte */
 	uint32_t file, line; /* the file's number, as dwarf_filesrc() takes it */
+	uint32_t discriminator;
 };
 
 typedef void (*dwarf_row_fn)(void *ctx, const struct dwarf_row *row);

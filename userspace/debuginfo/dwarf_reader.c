@@ -15,12 +15,13 @@
 #include "debuginfo/dwarf_lines.h"
 #include "debuginfo/dwarf_sections.h"
 
-#define MAX_DEPTH   256		/* nested entries; compilers stay below 60 */
-#define MAX_ENTRIES (64u << 20) /* entries of one unit */
-#define MAX_HOPS    16		/* references followed from an entry to the one with its name */
-#define KEPT_MAX    (48u << 20) /* bytes that libdw may keep of finished units */
-#define NONE	    UINT32_MAX
-#define DROPPED	    (UINT32_MAX - 1) /* no node: a function that the linker dropped */
+#define MAX_DEPTH	 256	     /* nested entries; compilers stay below 60 */
+#define MAX_ENTRIES	 (64u << 20) /* entries of one unit */
+#define MAX_HOPS	 16 /* references followed from an entry to the one with its name */
+#define KEPT_MAX	 (48u << 20) /* bytes that libdw may keep of finished units */
+#define NONE		 UINT32_MAX
+#define AT_DISCRIMINATOR 0x2136		  /* DW_AT_GNU_discriminator */
+#define DROPPED		 (UINT32_MAX - 1) /* no node: a function that the linker dropped */
 
 struct node { /* a function, or one inlined instance of it */
 	Dwarf_Die die;
@@ -32,7 +33,7 @@ struct best { /* the function with the smallest range around one address */
 	uint32_t node;	 /* NONE: none yet */
 	bool done, here; /* done: emitted; here: in the current unit */
 	bool has_row;	 /* file, line: of the current unit's line program */
-	uint32_t file, line;
+	uint32_t file, line, discriminator;
 };
 
 struct reader {
@@ -201,6 +202,7 @@ static void take_row(void *ctx, const struct dwarf_row *row)
 		r->best[i].has_row = true;
 		r->best[i].file = row->file;
 		r->best[i].line = row->line;
+		r->best[i].discriminator = row->discriminator;
 	}
 	r->next = i;
 }
@@ -248,6 +250,7 @@ static void find_call(const struct reader *r, Dwarf_Die *inlined, struct dwarf_f
 		 file = number_of(inlined, DW_AT_call_file);
 
 	ret->line = line > INT32_MAX ? 0 : (uint32_t)line;
+	ret->discriminator = (uint32_t)number_of(inlined, AT_DISCRIMINATOR);
 	ret->file = r->files ? dwarf_filesrc(r->files, file, NULL, NULL) : NULL;
 }
 
@@ -260,6 +263,7 @@ static void tell(struct reader *r, size_t i)
 	if (b->has_row) {
 		frames[0].file = dwarf_filesrc(r->line_files, b->file, NULL, NULL);
 		frames[0].line = b->line > INT32_MAX ? 0 : b->line;
+		frames[0].discriminator = b->discriminator;
 	}
 	for (uint32_t at = b->node; at != NONE && n < DWARF_MAX_CHAIN; at = r->nodes[at].caller) {
 		Dwarf_Die *die = &r->nodes[at].die;

@@ -37,6 +37,8 @@ struct dwarf_frame {
 	const char *file;    /* NULL: unknown */
 	uint32_t line;	     /* 0: unknown */
 	uint32_t start_line; /* the line at which the function begins; 0: unknown */
+	/* What tells pieces of code apart that have one line; 0: none. As the compiler wrote it */
+	uint32_t discriminator;
 };
 
 /*

@@ -35,8 +35,8 @@ struct ask {
 };
 
 /*
- * Each address: index, number of frames; each frame: line, start line, name, file. Numbers are 32
- * bits in native byte order. Strings end with a NUL.
+ * Each address: index, number of frames; each frame: line, start line, discriminator, name, file.
+ * Numbers are 32 bits in native byte order. Strings end with a NUL.
  */
 struct answer {
 	uint32_t last; /* bool: the end; this message has no bytes */
@@ -79,7 +79,7 @@ static void put_string(struct out *o, const char *s, size_t reserve)
 static int tell(void *ctx, size_t i, const struct dwarf_frame *frames, size_t n)
 {
 	const uint32_t head[2] = { (uint32_t)i, (uint32_t)n };
-	const size_t least = 2 * sizeof(frames->line) + 2; /* bytes of a frame */
+	const size_t least = 3 * sizeof(frames->line) + 2; /* bytes of a frame */
 	struct out *o = ctx;
 	int err = o->a.len > sizeof(o->a.bytes) / 2 ? flush(o) : 0;
 
@@ -87,6 +87,7 @@ static int tell(void *ctx, size_t i, const struct dwarf_frame *frames, size_t n)
 	for (size_t k = 0; k < n; k++) {
 		put(o, &frames[k].line, sizeof(frames[k].line));
 		put(o, &frames[k].start_line, sizeof(frames[k].start_line));
+		put(o, &frames[k].discriminator, sizeof(frames[k].discriminator));
 		put_string(o, frames[k].name, (n - k - 1) * least + 1);
 		put_string(o, frames[k].file, (n - k - 1) * least);
 	}
@@ -179,6 +180,7 @@ static int take_records(const struct answer *a, size_t naddrs, dwarf_emit_fn emi
 		for (uint32_t k = 0; k < n && !b.err; k++) {
 			frames[k].line = bytes_u32(&b);
 			frames[k].start_line = bytes_u32(&b);
+			frames[k].discriminator = bytes_u32(&b);
 			frames[k].name = bytes_str(&b);
 			frames[k].file = bytes_str(&b);
 			if (b.err)
