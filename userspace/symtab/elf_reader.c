@@ -206,6 +206,32 @@ int elf_reader_code(struct elf_reader *r, int fd, const struct elf_code *what,
 	return 0;
 }
 
+int elf_reader_steps(struct elf_reader *r, int fd, const struct elf_code *what, uint32_t **ret,
+		     uint32_t *ret_n)
+{
+	const struct elf_ask q = { .question = ELF_STEPS, .code = *what };
+	int err = what->size > ELF_STEPS_MOST ? -ENOENT : ask_file(r, &q, fd, -1);
+	uint32_t *v;
+	uint32_t n;
+
+	if (err)
+		return err;
+	n = r->answer.n;
+	v = n && n <= what->size ? malloc(n * sizeof(*v)) : NULL;
+	if (!v && n && n <= what->size)
+		return -ENOMEM;
+	if (!v || pread_full(r->worker.child.mem, v, n * sizeof(*v), 0) ||
+	    !elf_steps_sound(v, n, what->size)) {
+		free(v);
+		r->allowance->totals.failed++;
+		worker_lose(&r->worker);
+		return -ECHILD;
+	}
+	*ret = v;
+	*ret_n = n;
+	return 0;
+}
+
 int elf_reader_go(struct elf_reader *r, int fd, const uint64_t *offsets, size_t n,
 		  struct go_places *ret)
 {

@@ -67,6 +67,12 @@ int elf_reader_symbols(struct elf_reader *r, int fd, int debug_fd, struct symtab
 int elf_reader_code(struct elf_reader *r, int fd, const struct elf_code *what,
 		    struct elf_instruction **ret, uint32_t *ret_n);
 /*
+ * The instructions of at most ELF_STEPS_MOST bytes of code (symtab/elf_steps.h). The caller frees
+ * *ret. Further errors: as of elf_reader_code.
+ */
+int elf_reader_steps(struct elf_reader *r, int fd, const struct elf_code *what, uint32_t **ret,
+		     uint32_t *ret_n);
+/*
  * The source lines and inlined functions of a Go program at n file offsets, at most
  * GO_PLACES_ASKED. The caller frees *ret. Further error: -ENOENT: it is none.
  */

@@ -95,6 +95,20 @@ static int tell_code(const struct elf_image *img, const struct elf_code *what, i
 	return err;
 }
 
+static int tell_steps(const struct elf_image *img, const struct elf_code *what, int mem,
+		      struct elf_answer *a)
+{
+	uint32_t *v = NULL;
+	int err = elf_steps_read(img, what, &v, &a->n);
+
+	if (!err)
+		err = clear_output(mem);
+	if (!err)
+		err = write_full(mem, v, a->n * sizeof(*v));
+	free(v);
+	return err;
+}
+
 static int tell_go(const struct elf_image *img, const struct elf_ask *ask, int mem,
 		   struct elf_answer *a)
 {
@@ -219,6 +233,8 @@ static int reply(const struct elf_ask *ask, const struct worker_request *r, stru
 		err = tell_probes(&img, ask, r->mem, a);
 	else if (ask->question == ELF_CODE)
 		err = tell_code(&img, &ask->code, r->mem, a);
+	else if (ask->question == ELF_STEPS)
+		err = tell_steps(&img, &ask->code, r->mem, a);
 	else
 		err = tell_symbols(&img, ask->debug ? r->fds[1] : -1,
 				   ask->all_names ? UINT32_MAX : ELF_NAMES_ALONG, r->mem, a);

@@ -15,6 +15,7 @@
 #include "symtab/elf_facts.h"
 #include "symtab/elf_ids.h"
 #include "symtab/elf_probes.h"
+#include "symtab/elf_steps.h"
 #include "symtab/go_places.h"
 #include "symtab/symtab.h"
 
@@ -32,6 +33,7 @@ enum elf_question {
 	ELF_DIGEST,   /* elf_digest() */
 	ELF_GO,	      /* lines of a Go program at `offsets`, in the memfd */
 	ELF_PROBES,   /* places to probe that match `raw`, in the memfd; off: bool, USDT */
+	ELF_STEPS,    /* where the instructions of `code` begin, in the memfd */
 };
 
 /*
@@ -46,7 +48,7 @@ struct elf_ask {
 	 */
 	uint32_t debug, all_names, demangle;
 	uint64_t off;
-	struct elf_code code; /* ELF_CODE */
+	struct elf_code code; /* ELF_CODE, ELF_STEPS */
 	/*
 	 * ELF_NAME: bytes up to the end of the string table, below SYMTAB_NAME_MAX. ELF_DEMANGLE:
 	 * and ELF_PROBES: bytes of raw. ELF_GO: bytes of offsets
@@ -62,7 +64,7 @@ struct elf_answer {
 	uint32_t question;
 	int32_t err; /* 0 or -errno */
 	uint32_t crc;
-	uint32_t n, names_len, cut; /* members of struct symtab; ELF_CODE: n
+	uint32_t n, names_len, cut; /* members of struct symtab; ELF_CODE, ELF_STEPS: n
 					 * instructions; ELF_GO, ELF_PROBES: n and the
 					 * text's bytes; ELF_PROBES: cut: bool, Go */
 	struct string_table str[2];
