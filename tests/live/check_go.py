@@ -212,9 +212,15 @@ def check_pgo(name):
             profile, folded = h.tmpfile(what + ".pb.gz"), h.tmpfile(what + ".folded")
             argv = [h.SFBPF, "record", "-q", "-U", "-F", "499", "-p", str(p.pid), "-o", profile]
             subprocess.run(argv + more + ["2"], check=True, timeout=60)
-            error = devirtualized(profile)
-            if error:
-                errors.append("%s: %s" % (what, error))
+            made = h.tmpfile(what + ".pgo")
+            r = subprocess.run([h.SFBPF, "report", "--pgo", "go", "-o", made,
+                                p.args[0], profile], capture_output=True, text=True, check=False)
+            if r.returncode or not re.search(r"samples used.*; (9\d|100)\.\d% of", r.stderr):
+                errors.append("%s: report --pgo: %s" % (what, r.stderr.strip()))
+            for file in (profile, made):
+                error = devirtualized(file)
+                if error:
+                    errors.append("%s: %s" % (file, error))
             subprocess.run([h.SFBPF, "report", profile, "-o", folded], check=True, timeout=60)
             stacks = h.read_folded(folded)
             mixed = h.total([s for s in stacks

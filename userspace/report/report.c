@@ -6,6 +6,7 @@
 
 #include "base/exitcode.h"
 #include "cli/tools.h"
+#include "report/pgo.h"
 #include "report/recorded.h"
 #include "report/report_code.h"
 #include "report/stacks_io.h"
@@ -15,6 +16,9 @@ static const struct option_spec options[] = {
 	{ OPT_ANNOTATE, "annotate", "FUNCTION",
 	  "show the instructions of a function, each with its share of the samples; FILE is "
 	  "JSON or a recording" },
+	{ OPT_PGO, "pgo", "FORMAT",
+	  "write a profile for a compiler, of the samples that have the build-id of the first "
+	  "operand, a program: go, clang or gcc" },
 	{ 0 },
 };
 
@@ -22,7 +26,7 @@ static int report_run(int argc, char **argv);
 
 const struct tool_spec report_tool = {
 	.name = "report",
-	.usage = "report [options] FILE|DIRECTORY|URL...",
+	.usage = "report [options] [--pgo FORMAT PROGRAM] FILE|DIRECTORY|URL...",
 	.brief = "show recorded profiles as text or a flame graph",
 	.summary =
 		"Shows the sum of profiles that 'sfbpf record' or 'sfbpf offcpu' wrote as folded "
@@ -40,7 +44,8 @@ const struct tool_spec report_tool = {
 		    "  sfbpf report --since 1h --by service /var/lib/sfbpf\n"
 		    "  sfbpf report --since 1h http://127.0.0.1:8123/?database=profiles\n"
 		    "  sfbpf report --format folded - < cpu.json\n"
-		    "  sfbpf report --annotate main cpu.json   its instructions\n",
+		    "  sfbpf report --annotate main cpu.json   its instructions\n"
+		    "  sfbpf report --pgo clang -o prog.prof ./prog cpu.pb.gz\n",
 	.run = report_run,
 };
 
@@ -69,6 +74,8 @@ static int report_run(int argc, char **argv)
 
 	if (err)
 		return err;
+	if (v.pgo)
+		return pgo_run(&v, v.pgo, argv + optind, argc - optind);
 	if (v.annotate && (v.output || v.format || argc - optind > 1))
 		return complain(EXIT_USAGE, "--annotate prints text from one file: leave out %s",
 				v.output   ? "-o"

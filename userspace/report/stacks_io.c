@@ -260,6 +260,13 @@ static int take_per(struct view *v, const char *arg)
 	return 0;
 }
 
+static int take_rows(struct view *v, const char *arg)
+{
+	if (num_u64(arg, 1, 1000000, &v->rows))
+		return complain(EXIT_USAGE, "-n: '%s' is not a number from 1 to 1000000", arg);
+	return 0;
+}
+
 static int take_option(void *ctx, int id, const char *arg)
 {
 	struct view *v = ctx;
@@ -291,6 +298,8 @@ static int take_option(void *ctx, int id, const char *arg)
 	case OPT_ANNOTATE:
 		v->annotate = arg;
 		return 0;
+	case OPT_PGO:
+		return options_take_once("--pgo", arg, &v->pgo);
 	case OPT_HEADER_FILE:
 		v->header_file = arg;
 		return 0;
@@ -301,23 +310,20 @@ static int take_option(void *ctx, int id, const char *arg)
 		return take_per(v, arg);
 	case OPT_APART:
 	case OPT_SHARE:
-		*(id == OPT_SHARE ? &v->share : &v->apart) = true;
+	case OPT_OFF_CPU:
+		*(id == OPT_SHARE   ? &v->share
+		  : id == OPT_APART ? &v->apart
+				    : &v->choice.off_cpu) = true;
 		return 0;
 	case OPT_MATCH:
 		return take_match(v, arg);
-	case OPT_OFF_CPU:
-		v->choice.off_cpu = true;
-		return 0;
 	case OPT_AGO:
 		if (num_duration(arg, NUM_S, &v->ago_ns) || !v->ago_ns)
 			return complain(EXIT_USAGE, "--ago: '%s' is not a duration like 1h or 1d",
 					arg);
 		return 0;
 	default:
-		if (num_u64(arg, 1, 1000000, &v->rows))
-			return complain(EXIT_USAGE, "-n: '%s' is not a number from 1 to 1000000",
-					arg);
-		return 0;
+		return take_rows(v, arg);
 	}
 }
 
@@ -355,6 +361,8 @@ int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **ar
 		return complain(EXIT_USAGE, "--header-file and --ca-file need a URL of ClickHouse");
 	if (v->choice.until_ns && v->choice.until_ns <= v->choice.since_ns)
 		return complain(EXIT_USAGE, "--until is not after --since");
+	if (v->pgo)
+		return 0;
 	v->take.lines = !v->compares;
 	v->exact = max > 2 && argc - optind == 1 && is_exact(v, argv[optind]);
 	v->out = out_format_choose(v->format, v->output, "text",

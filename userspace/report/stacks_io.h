@@ -24,6 +24,7 @@ struct view {
 	double work[STACK_SIDES];    /* diff: units of work of --per */
 	const char *output, *format; /* -o, --format; NULL: not given */
 	const char *annotate;	     /* report: a function; NULL: not given */
+	const char *pgo;	     /* report: a format; NULL: not given */
 	uint64_t rows;
 	struct window_choice choice; /* choice of the files in directories */
 	uint64_t ago_ns;	     /* diff: how long before the time of AFTER; 0: not given */
@@ -104,7 +105,8 @@ enum {
 	OPT_CA_FILE,
 	OPT_PER,
 	OPT_SHARE,
-	OPT_MATCH
+	OPT_MATCH,
+	OPT_PGO
 };
 
 #endif
