@@ -125,6 +125,47 @@ def check_gcc(program, file):
     report("gcc", pgo.check_gcc(path("out"), tmp) if r.returncode == 0 else [r.stderr])
 
 
+LOCAL = """static __attribute__((noinline)) unsigned same(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		n = n * %d + (n >> 3);
+	return n;
+}
+unsigned %s(unsigned n) { return same(n); }
+"""
+
+
+def check_bolt(program, file):
+    """The places are those of the recording. Local functions of one name have their numbers, as
+    llvm-bolt, if it is here, counts them.
+    """
+    r = sfbpf("bolt", program, file)
+    start, size = function(program, "hot")
+    with open(path("out")) as f:
+        lines = f.read().splitlines()
+    want = ["1 hot/1 %x 10" % i for i in range(0, size, 2)]
+    errors = [] if r.returncode == 0 and lines == ["no_lbr samples"] + want else [
+        r.stderr, repr(lines[:5])]
+    sources = [write(name + ".c", LOCAL % (n, name)) for n, name in ((3, "one"), (5, "two"))]
+    two = pgo.build("gcc", path("two-locals"), "-Wl,--emit-relocs", *sources)
+    symbols = sorted(re.findall(r"(?m)^(\w+) (\w+) t same$", pgo.run("nm", "-S", two).stdout))
+    first, _ = function(two, "same")
+    second = first + int(symbols[1][0], 16) - int(symbols[0][0], 16)
+    r = sfbpf("bolt", two, write("two.json", recording(two, [second + 2, first + 4])))
+    with open(path("out")) as f:
+        text = f.read()
+    if text != "no_lbr samples\n1 same/1 4 10\n1 same/2 2 10\n":
+        errors.append("two locals: %r %s" % (text, r.stderr))
+    bolt = shutil.which("llvm-bolt") or shutil.which("llvm-bolt-19")
+    if bolt:
+        r = pgo.run(bolt, two, "-nl", "-data", path("out"), "-o", path("bolted"))
+        if r.returncode or "2 out of " not in r.stdout + r.stderr:
+            errors.append("llvm-bolt: " + (r.stdout + r.stderr)[-300:])
+    else:
+        print("SKIP pgo-llvm-bolt: not installed")
+    report("bolt", errors)
+
+
 def check_refused(program, file):
     other = pgo.build("gcc", path("other/" + os.path.basename(program)), "-DOTHER=1", "-O1")
     refused("stale", sfbpf("clang", other, file), build_id(other), build_id(program),
@@ -165,7 +206,7 @@ def check_hostile(program, file):
                 bad[i] = rng.randrange(256)
         with open(path("bad"), "wb") as f:
             f.write(bad[:len(bad) // 2] if n == 24 else bad)
-        for form in ("clang", "gcc", "go"):
+        for form in ("clang", "gcc", "go", "bolt"):
             began = time.monotonic()
             r = sfbpf(form, path("bad"), file)
             if r.returncode not in (0, 1) or time.monotonic() - began > 60:
@@ -196,6 +237,7 @@ def main():
     start, size = function(program, "hot")
     file = write("b.json", recording(program, range(start, start + size, 2)))
     check_gcc(program, file)
+    check_bolt(program, file)
     check_refused(program, file)
     check_hostile(program, file)
     shutil.rmtree(tmp)

@@ -14,6 +14,7 @@ static const struct pgo_format formats[] = {
 	{ "go", true, pgo_write_go },
 	{ "clang", false, pgo_write_clang },
 	{ "gcc", false, pgo_write_gcc },
+	{ "bolt", false, pgo_write_bolt },
 };
 
 static const char *const drops[PGO_DROPS] = {
@@ -31,7 +32,7 @@ static const struct pgo_format *format_named(const char *name)
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
 		if (!strcmp(formats[i].name, name))
 			return &formats[i];
-	complain(EXIT_USAGE, "--pgo: '%s' is not go, clang or gcc", name);
+	complain(EXIT_USAGE, "--pgo: '%s' is not go, clang, gcc or bolt", name);
 	return NULL;
 }
 

@@ -41,6 +41,15 @@ struct pgo {
 	uint64_t dropped[PGO_DROPS];
 };
 
+/* A function, and its samples: places[0] up to places[n - 1]. */
+struct pgo_part {
+	struct symtab_hit hit;
+	uint64_t addr; /* the virtual address of its start; 0: it is in no segment */
+	const struct pgo_place *places;
+	size_t n;
+	uint64_t samples;
+};
+
 /*
  * A format. `callers`: a stack counts as the program's if any of its frames is; otherwise, if it
  * ends there. write: 0 or -errno, or EXIT_FAILED after complaining.
@@ -54,6 +63,7 @@ struct pgo_format {
 int pgo_write_go(struct pgo *p, FILE *f);
 int pgo_write_clang(struct pgo *p, FILE *f);
 int pgo_write_gcc(struct pgo *p, FILE *f);
+int pgo_write_bolt(struct pgo *p, FILE *f);
 
 /* Opens p->path and sets p->file. 0 or an exit code after complaining; pgo_close in either case. */
 int pgo_open(struct pgo *p);
@@ -63,6 +73,8 @@ void pgo_close(struct pgo *p);
  * another build in them; NULL: there is none. 0 or an exit code after complaining.
  */
 int pgo_tally(struct pgo *p, bool callers, const char **ret_other);
+/* The function of leaf `from`, with all leaves in it. False: only that leaf, in no function. */
+bool pgo_part_from(const struct pgo *p, const struct symtab *t, size_t from, struct pgo_part *ret);
 /*
  * Whether to ask the reader again, as it had no time for an answer (-EAGAIN); waits before. *tries
  * is 0 at first.

@@ -13,15 +13,6 @@
 /* A function with fewer samples may run code that has none. */
 #define SAMPLES_TELL 100
 
-/* A function, and its samples: places[0] up to places[n]. */
-struct part {
-	struct symtab_hit hit;
-	const struct pgo_place *places;
-	size_t n;
-	uint64_t samples;
-	uint64_t addr;
-};
-
 static int add_step(struct pgo_code *c, const struct pgo_step *step)
 {
 	if (vec_reserve(&c->steps, &c->cap, c->n + 1, sizeof(*c->steps)))
@@ -41,8 +32,8 @@ static uint32_t block_len(const uint32_t *v, uint32_t n)
 }
 
 /* Adds a block of `len` steps; *at: the first place that is not below it. */
-static int add_block(struct pgo_code *c, const struct part *part, const uint32_t *v, uint32_t len,
-		     uint64_t end, size_t *at)
+static int add_block(struct pgo_code *c, const struct pgo_part *part, const uint32_t *v,
+		     uint32_t len, uint64_t end, size_t *at)
 {
 	uint64_t sum = 0, start = part->hit.start;
 	size_t first = c->n;
@@ -66,7 +57,8 @@ static int add_block(struct pgo_code *c, const struct part *part, const uint32_t
 	return err;
 }
 
-static int add_blocks(struct pgo_code *c, const struct part *part, const uint32_t *v, uint32_t n)
+static int add_blocks(struct pgo_code *c, const struct pgo_part *part, const uint32_t *v,
+		      uint32_t n)
 {
 	uint64_t end = part->hit.start + part->hit.size;
 	size_t at = 0;
@@ -81,17 +73,14 @@ static int add_blocks(struct pgo_code *c, const struct part *part, const uint32_
 }
 
 /* -ENOENT: no instructions are known of the function. */
-static int add_function(struct pgo *p, struct pgo_code *c, struct part *part)
+static int add_function(struct pgo *p, struct pgo_code *c, const struct pgo_part *part)
 {
-	const struct module_code *segment = module_code_at(p->facts.code, p->facts.ncode,
-							   part->hit.start);
-	struct elf_code what = { .off = part->hit.start, .size = (uint32_t)part->hit.size };
+	struct elf_code what = { part->hit.start, part->addr, (uint32_t)part->hit.size };
 	uint32_t *v = NULL, n;
 	int err, tries = 0;
 
-	if (!segment || part->hit.size > ELF_STEPS_MOST || !part->hit.size)
+	if (!part->addr || part->hit.size > ELF_STEPS_MOST || !part->hit.size)
 		return -ENOENT;
-	what.addr = part->addr = segment->vaddr + (part->hit.start - segment->off);
 	do
 		err = elf_reader_steps(&p->reader, p->fd, &what, &v, &n);
 	while (pgo_again(err, &tries));
@@ -101,26 +90,13 @@ static int add_function(struct pgo *p, struct pgo_code *c, struct part *part)
 	return err;
 }
 
-/* The function of the first place, and how many of the places are in it. */
-static bool next_part(const struct pgo *p, const struct symtab *t, size_t from, struct part *ret)
-{
-	*ret = (struct part){ .places = p->leaves + from, .n = 1 };
-	ret->samples = p->leaves[from].count;
-	if (!symtab_find(t, p->leaves[from].offset, &ret->hit))
-		return false;
-	while (from + ret->n < p->nleaves &&
-	       p->leaves[from + ret->n].offset - ret->hit.start < ret->hit.size)
-		ret->samples += p->leaves[from + ret->n++].count;
-	return true;
-}
-
 static int read_parts(struct pgo *p, const struct symtab *t, struct pgo_code *ret)
 {
-	struct part part;
+	struct pgo_part part;
 	int err = 0;
 
 	for (size_t i = 0; i < p->nleaves && !err; i += part.n) {
-		err = next_part(p, t, i, &part) ? add_function(p, ret, &part) : -ENOENT;
+		err = pgo_part_from(p, t, i, &part) ? add_function(p, ret, &part) : -ENOENT;
 		if (err && err != -ENOMEM && err != -ENOTSUP) {
 			p->dropped[PGO_NO_FUNCTION] += part.samples;
 			err = 0;

@@ -164,3 +164,19 @@ int pgo_tally(struct pgo *p, bool callers, const char **ret_other)
 	sum_places(p);
 	return 0;
 }
+
+bool pgo_part_from(const struct pgo *p, const struct symtab *t, size_t from, struct pgo_part *ret)
+{
+	const struct module_code *code;
+
+	*ret = (struct pgo_part){ .places = p->leaves + from, .n = 1 };
+	ret->samples = p->leaves[from].count;
+	if (!symtab_find(t, p->leaves[from].offset, &ret->hit))
+		return false;
+	code = module_code_at(p->facts.code, p->facts.ncode, ret->hit.start);
+	ret->addr = code ? code->vaddr + (ret->hit.start - code->off) : 0;
+	while (from + ret->n < p->nleaves &&
+	       p->leaves[from + ret->n].offset - ret->hit.start < ret->hit.size)
+		ret->samples += p->leaves[from + ret->n++].count;
+	return true;
+}

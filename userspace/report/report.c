@@ -18,7 +18,7 @@ static const struct option_spec options[] = {
 	  "JSON or a recording" },
 	{ OPT_PGO, "pgo", "FORMAT",
 	  "write a profile for a compiler, of the samples that have the build-id of the first "
-	  "operand, a program: go, clang or gcc" },
+	  "operand, a program: go, clang, gcc or bolt" },
 	{ 0 },
 };
 

@@ -232,10 +232,10 @@ int elf_reader_steps(struct elf_reader *r, int fd, const struct elf_code *what, 
 	return 0;
 }
 
-int elf_reader_go(struct elf_reader *r, int fd, const uint64_t *offsets, size_t n,
-		  struct go_places *ret)
+static int ask_places(struct elf_reader *r, enum elf_question question, int fd,
+		      const uint64_t *offsets, size_t n, struct go_places *ret)
 {
-	struct elf_ask q = { .question = ELF_GO, .len = (uint32_t)(n * sizeof(*offsets)) };
+	struct elf_ask q = { .question = question, .len = (uint32_t)(n * sizeof(*offsets)) };
 	int err;
 
 	memcpy(q.offsets, offsets, n * sizeof(*offsets));
@@ -249,6 +249,18 @@ int elf_reader_go(struct elf_reader *r, int fd, const uint64_t *offsets, size_t 
 		return -ECHILD;
 	}
 	return err;
+}
+
+int elf_reader_go(struct elf_reader *r, int fd, const uint64_t *offsets, size_t n,
+		  struct go_places *ret)
+{
+	return ask_places(r, ELF_GO, fd, offsets, n, ret);
+}
+
+int elf_reader_linked(struct elf_reader *r, int fd, const uint64_t *offsets, size_t n,
+		      struct go_places *ret)
+{
+	return ask_places(r, ELF_LINKED, fd, offsets, n, ret);
 }
 
 int elf_reader_probes(struct elf_reader *r, int fd, bool usdt, const char *pattern,

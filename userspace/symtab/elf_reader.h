@@ -85,6 +85,12 @@ int elf_reader_go(struct elf_reader *r, int fd, const uint64_t *offsets, size_t 
 int elf_reader_probes(struct elf_reader *r, int fd, bool usdt, const char *pattern,
 		      struct elf_probes *ret);
 /*
+ * The linker's names of functions at n file offsets, at most GO_PLACES_ASKED, as of
+ * elf_linked_read. The caller frees *ret.
+ */
+int elf_reader_linked(struct elf_reader *r, int fd, const uint64_t *offsets, size_t n,
+		      struct go_places *ret);
+/*
  * The name of a function in that table, as elf_reader_demangle shows it. file: as in elf_source.
  * With -EAGAIN, buf has the name as linked, or is empty.
  */

@@ -10,6 +10,7 @@
 
 #include "base/full_io.h"
 #include "elf/elf_digest.h"
+#include "symtab/elf_linked.h"
 #include "symtab/elf_symtab.h"
 #include "symtab/elf_versions.h"
 #include "symtab/packed_symbols.h"
@@ -109,11 +110,13 @@ static int tell_steps(const struct elf_image *img, const struct elf_code *what, 
 	return err;
 }
 
-static int tell_go(const struct elf_image *img, const struct elf_ask *ask, int mem,
-		   struct elf_answer *a)
+static int tell_places(const struct elf_image *img, const struct elf_ask *ask, int mem,
+		       struct elf_answer *a)
 {
 	struct go_places p;
-	int err = go_places_read(img, ask->offsets, ask->len / sizeof(ask->offsets[0]), &p);
+	size_t n = ask->len / sizeof(ask->offsets[0]);
+	int err = ask->question == ELF_GO ? go_places_read(img, ask->offsets, n, &p)
+					  : elf_linked_read(img, ask->offsets, n, &p);
 
 	if (!err)
 		err = clear_output(mem);
@@ -227,8 +230,8 @@ static int reply(const struct elf_ask *ask, const struct worker_request *r, stru
 		err = (a->digest = elf_digest(&img)) ? 0 : -EIO;
 	else if (ask->question == ELF_TLS)
 		err = elf_tls_find(&img, ELF_TLS_NAME, &a->tls);
-	else if (ask->question == ELF_GO)
-		err = tell_go(&img, ask, r->mem, a);
+	else if (ask->question == ELF_GO || ask->question == ELF_LINKED)
+		err = tell_places(&img, ask, r->mem, a);
 	else if (ask->question == ELF_PROBES)
 		err = tell_probes(&img, ask, r->mem, a);
 	else if (ask->question == ELF_CODE)

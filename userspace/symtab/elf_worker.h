@@ -34,6 +34,7 @@ enum elf_question {
 	ELF_GO,	      /* lines of a Go program at `offsets`, in the memfd */
 	ELF_PROBES,   /* places to probe that match `raw`, in the memfd; off: bool, USDT */
 	ELF_STEPS,    /* where the instructions of `code` begin, in the memfd */
+	ELF_LINKED,   /* linker's names of functions at `offsets`, in the memfd */
 };
 
 /*
@@ -51,7 +52,7 @@ struct elf_ask {
 	struct elf_code code; /* ELF_CODE, ELF_STEPS */
 	/*
 	 * ELF_NAME: bytes up to the end of the string table, below SYMTAB_NAME_MAX. ELF_DEMANGLE:
-	 * and ELF_PROBES: bytes of raw. ELF_GO: bytes of offsets
+	 * and ELF_PROBES: bytes of raw. ELF_GO, ELF_LINKED: bytes of offsets
 	 */
 	uint32_t len;
 	union {
@@ -65,8 +66,8 @@ struct elf_answer {
 	int32_t err; /* 0 or -errno */
 	uint32_t crc;
 	uint32_t n, names_len, cut; /* members of struct symtab; ELF_CODE, ELF_STEPS: n
-					 * instructions; ELF_GO, ELF_PROBES: n and the
-					 * text's bytes; ELF_PROBES: cut: bool, Go */
+					 * instructions; ELF_GO, ELF_LINKED, ELF_PROBES: n
+					 * and the text's bytes; ELF_PROBES: cut: bool, Go */
 	struct string_table str[2];
 	union {
 		struct elf_facts facts;
@@ -84,7 +85,7 @@ struct elf_answer {
 static inline size_t elf_ask_size(const struct elf_ask *ask)
 {
 	bool more = ask->question == ELF_DEMANGLE || ask->question == ELF_GO ||
-		    ask->question == ELF_PROBES;
+		    ask->question == ELF_LINKED || ask->question == ELF_PROBES;
 
 	return offsetof(struct elf_ask, raw) + (more ? ask->len : 0);
 }
