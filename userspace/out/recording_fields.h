@@ -42,7 +42,7 @@ enum {
 	META_BY = 10,	/* enum out_by */
 	META_WALL = 11, /* enum out_wall */
 	META_UNIT = 12,
-	META_EVENTS = 13, /* of each of several events, its name */
+	META_EVENTS = 13, /* the name of each of several events */
 
 	MODULE_ID = 1,
 	MODULE_PATH = 2,
