@@ -167,8 +167,10 @@ static void describe(struct top *t)
 
 	if (o->hz)
 		snprintf(rate, sizeof(rate), "%llu Hz", (unsigned long long)o->hz);
-	else
+	else if (o->period > 1)
 		snprintf(rate, sizeof(rate), "every %llu", (unsigned long long)o->period);
+	else
+		snprintf(rate, sizeof(rate), "each hit");
 	snprintf(t->what, sizeof(t->what), "%s %s, %s", o->events->text, rate,
 		 filtered ? "filtered" : "all processes");
 	t->ui.gauges.what = t->what;
