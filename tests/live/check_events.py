@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 
 import harness as h
 
@@ -179,6 +180,22 @@ def check_several(name):
     h.check(name, errors)
 
 
+def check_process(name):
+    """With -p, the threads of that process alone; another one does not even meet the probe."""
+    events = "uprobe:%s:probed_leaf" % h.copy_program("probed", "probed")
+    one, other = (h.start([h.tmpfile("probed"), "2000000000"]) for _ in range(2))
+    for p in (one, other):
+        h.wait_busy(p)
+    rec = h.Recording(["-e", events, "-p", str(one.pid)], 2)
+    time.sleep(1)
+    with open("/proc/%d/maps" % other.pid) as f:
+        errors = ["another process has a page for probes"] if "[uprobes]" in f.read() else []
+    stacks, _ = rec.finish()
+    if not h.total(stacks) or any(h.user_frames(s) != list(LEAF) for s in stacks):
+        errors.append(h.worst(stacks))
+    h.check(name, errors)
+
+
 def check_periods_and_cpus(name):
     """One in N hits with -c, and no hit of another CPU with -C."""
     probed = h.copy_program("probed", "probed")
@@ -270,5 +287,5 @@ def check_formats(name):
 
 
 h.run_checks([check_probes, check_bytes, check_tracepoints, check_text_filters,
-              check_against_perf, check_several, check_periods_and_cpus, check_usage, check_list,
-              check_formats])
+              check_against_perf, check_several, check_process, check_periods_and_cpus,
+              check_usage, check_list, check_formats])

@@ -89,6 +89,7 @@ int collector_open_events(struct collector *c, struct collector_error *err)
 {
 	const struct events *e = c->opts.events;
 	const struct event *failed = NULL;
+	uint32_t only = c->opts.npids == 1 && !c->opts.follow_forks ? c->opts.pids[0] : 0;
 	int rc;
 
 	if (!collector_samples(c))
@@ -96,7 +97,7 @@ int collector_open_events(struct collector *c, struct collector_error *err)
 	for (size_t i = 0; i < e->n; i++)
 		if (e->v[i].from == EVENT_PERF && open_perf(c, i, err))
 			return -1;
-	rc = event_links_open(&c->links, e, &failed);
+	rc = event_links_open(&c->links, e, only, &failed);
 	if (rc)
 		return explain(failed ? failed->name : e->text, rc, err);
 	rc = fill_maps(c);

@@ -49,24 +49,25 @@ static int first_cpu(void)
 	return read_number("/sys/devices/system/cpu/online", "%u", &cpu) ? 0 : (int)cpu;
 }
 
-static int open_one(struct event_link *l, int cpu)
+static int open_one(struct event_link *l, uint32_t pid, int cpu)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr),
 					.type = PERF_TYPE_TRACEPOINT,
 					.config = l->place->config,
 					.sample_period = 1 };
+	bool probe = l->event->from == EVENT_PROBE, alone = probe && pid;
 	char path[32];
-	int err = 0;
+	int err = probe ? probe_attr(l->event, l->place, path, &attr) : 0;
 
-	if (l->event->from == EVENT_PROBE)
-		err = probe_attr(l->event, l->place, path, &attr);
 	if (err)
 		return err;
-	l->fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	l->fd = (int)syscall(SYS_perf_event_open, &attr, alone ? (int)pid : -1, alone ? -1 : cpu,
+			     -1, PERF_FLAG_FD_CLOEXEC);
 	return l->fd < 0 ? -errno : 0;
 }
 
-int event_links_open(struct event_links *l, const struct events *e, const struct event **ret_failed)
+int event_links_open(struct event_links *l, const struct events *e, uint32_t pid,
+		     const struct event **ret_failed)
 {
 	int cpu = first_cpu(), err = 0;
 	size_t n = 0;
@@ -81,7 +82,7 @@ int event_links_open(struct event_links *l, const struct events *e, const struct
 			l->v[l->n] = (struct event_link){ .event = &e->v[i],
 							  .place = &e->v[i].places[k],
 							  .fd = -1 };
-			err = open_one(&l->v[l->n++], cpu);
+			err = open_one(&l->v[l->n++], pid, cpu);
 			*ret_failed = &e->v[i];
 		}
 	return err;

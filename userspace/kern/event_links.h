@@ -23,8 +23,11 @@ struct event_links { /* zeroed: empty; the index of a link is its cookie, and in
 	size_t n;
 };
 
-/* 0 or -errno; *ret_failed: the event that cannot be opened. */
-int event_links_open(struct event_links *l, const struct events *e,
+/*
+ * pid: the only process whose hits are wanted, so that no other one meets the probes; 0: there may
+ * be several. 0 or -errno; *ret_failed: the event that cannot be opened.
+ */
+int event_links_open(struct event_links *l, const struct events *e, uint32_t pid,
 		     const struct event **ret_failed);
 /* programs: indexed by enum event_from. 0 or -errno. */
 int event_links_attach(struct event_links *l, const struct bpf_program *const *programs);
