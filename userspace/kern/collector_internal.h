@@ -3,7 +3,7 @@
  * Shared by the collector's files.
  *
  *   collector.c		loads, attaches, passes on records
- *   collector_error.c		messages for the user
+ *   collector_trouble.c		messages for the user
  *   collector_events.c	what triggers samples
  *   collector_offcpu.c	loads the off-CPU object, on the maps of the first one
  *   collector_walks.c	the programs that walk stacks, by the languages that were met
