@@ -3,9 +3,13 @@
 #include "symtab/elf_code.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "screens.h"
+#include "symtab/elf_steps.h"
 
 /* Whether this build has a disassembler for its own code. */
 static bool can_decode(void)
@@ -40,6 +44,47 @@ TEST(decodes)
 	EXPECT_STR(v[2].text, "(bad)");
 	EXPECT_STR(v[3].text, "(bad)");
 	EXPECT(elf_code_sound(v, n, sizeof(code)));
+}
+
+/* An image of machine code alone. */
+static struct elf_image code_image(const uint8_t *code, size_t size)
+{
+	struct elf_image img = { .fd = memfd_create("code", 0),
+				 .size = size,
+				 .machine = EM_X86_64 };
+
+	EXPECT_EQ(pwrite(img.fd, code, size, 0), size);
+	return img;
+}
+
+TEST(finds_blocks)
+{
+	/* xor; a loop: inc, cmp, jne to inc; ret; nop; half an instruction */
+	static const uint8_t code[] = { 0x31, 0xc0, 0xff, 0xc0, 0x83, 0xf8,
+					0x0a, 0x75, 0xf9, 0xc3, 0x90, 0xe8 };
+	static const uint32_t want[] = { ELF_STEP(0, 1), ELF_STEP(2, 1), ELF_STEP(4, 0),
+					 ELF_STEP(7, 0), ELF_STEP(9, 1), ELF_STEP(10, 1),
+					 ELF_STEP(11, 0) };
+	struct elf_code what = { .addr = 0x1000, .size = sizeof(code) };
+	struct elf_image img = code_image(code, sizeof(code));
+	uint32_t *v = NULL, n = 0;
+	int err = elf_steps_read(&img, &what, &v, &n);
+
+	if (!can_decode())
+		SKIP("no disassembler");
+	EXPECT_EQ(err, 0);
+	EXPECT_EQ(n, sizeof(want) / sizeof(want[0]));
+	EXPECT(n == sizeof(want) / sizeof(want[0]) && !memcmp(v, want, sizeof(want)));
+	EXPECT(elf_steps_sound(v, n, sizeof(code)));
+	EXPECT(!elf_steps_sound(v, n, 11)); /* the last one is outside */
+	EXPECT(!elf_steps_sound(v + 1, n - 1, sizeof(code)));
+	EXPECT(!elf_steps_sound(v, 0, sizeof(code)));
+	free(v);
+	what.off = 1;
+	EXPECT_EQ(elf_steps_read(&img, &what, &v, &n), -ENOENT);
+	what.size = 0;
+	EXPECT_EQ(elf_steps_read(&img, &what, &v, &n), -ENOENT);
+	close(img.fd);
 }
 
 TEST(unsound_answers)

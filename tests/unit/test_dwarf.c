@@ -599,32 +599,37 @@ static void note_row(void *ctx, const struct dwarf_row *row)
 {
 	char *text = ctx;
 
-	snprintf(text + strlen(text), 100, "%" PRIx64 " %" PRIx64 " %" PRIx64 " %u:%u\n",
-		 row->sequence, row->start, row->end, row->file, row->line);
+	snprintf(text + strlen(text), 100, "%" PRIx64 " %" PRIx64 " %" PRIx64 " %u:%u.%u\n",
+		 row->sequence, row->start, row->end, row->file, row->line, row->discriminator);
 }
 
 /* A line program in bytes: special opcodes, two sequences, and damage. */
 TEST(dwarf_line_program)
 {
 	static const uint8_t program[] = {
-		76, 0, 0, 0, 4, 0, 27, 0, 0, 0, /* length, version, bytes of the header's rest */
+		82, 0, 0, 0, 4, 0, 27, 0, 0, 0, /* length, version, bytes of the header's rest */
 		/* Of an instruction; operations; is_stmt; -5 and 14 lines; first special opcode */
 		1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, /* operands */
 		0, 'a', '.', 'c', 0, 0, 0, 0, 0, /* no directories, one file */
 		/* From -1 on: it wraps */
 		0, 9, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 0x90, 0x02, 1, 2, 4,
 		0, 1, 1,
-		/* 0x1000: line 3, file 2; line 4; line 5 at the same address; then 17 bytes */
-		0, 9, 2, 0, 0x10, 0, 0, 0, 0, 0, 0, 3, 2, 4, 2, 1, 47, 19, 8, 0, 1, 1
+		/*
+		 * 0x1000: line 3, file 2; line 4; line 5, discriminator 7, at the same address;
+		 * then 17 bytes; line 6
+		 */
+		0, 9, 2, 0, 0x10, 0, 0, 0, 0, 0, 0, 3, 2, 4, 2, 1, 47, 0, 2, 4, 7, 19, 8, 19, 33, 0,
+		1, 1
 	};
 	uint8_t copy[sizeof(program)];
 	struct bytes b = bytes_of(program, sizeof(program), false);
 	char text[2048] = "";
 
 	dwarf_lines_read(&b, 0, note_row, text);
-	EXPECT_STR(text, "ffffffffffffffff 10f 113 1:1\n"
-			 "1000 1000 1002 2:3\n"
-			 "1000 1002 1013 2:5\n");
+	EXPECT_STR(text, "ffffffffffffffff 10f 113 1:1.0\n"
+			 "1000 1000 1002 2:3.0\n"
+			 "1000 1002 1013 2:5.7\n"
+			 "1000 1013 1014 2:6.0\n");
 	/* Any bytes at all: each row takes a byte of the program. */
 	srand(3);
 	for (int i = 0; i < 20000; i++) {

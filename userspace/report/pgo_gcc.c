@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * AutoFDO's profile for gcc (gcc/auto-profile.c), version 2: GCC 12 to 15. Numbers are 32 bits in
+ * AutoFDO's profile for gcc (gcc/auto-profile.c), version 2, that of GCC 12. Numbers are 32 bits in
  * native byte order. Counts are two of them, the low one first.
  *
  *   file       magic, version, 0, then sections: tag, length, content. GCC ignores the lengths

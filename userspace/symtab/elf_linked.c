@@ -12,7 +12,7 @@
 #define NO_NAME	  UINT32_MAX
 
 struct symbol {
-	uint32_t name; /* offset in the string table */
+	uint32_t name; /* where it is in the string table */
 	uint8_t info;
 	uint16_t section;
 	uint64_t addr;
@@ -30,7 +30,7 @@ struct wanted {
 
 struct reader {
 	struct bytes symbols, strings;
-	struct wanted *list; /* sorted by address */
+	struct wanted *list; /* addresses ascend */
 	size_t n;
 	struct idmap locals; /* hashes of names of local symbols that are wanted */
 };
