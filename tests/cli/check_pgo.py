@@ -120,6 +120,19 @@ def check_counts(program, compiler):
     return file
 
 
+def check_debug_file(program, file):
+    """A stripped program and its debug file beside it say the same."""
+    sfbpf("clang", program, file, out=path("whole"))
+    os.makedirs(path("apart"), exist_ok=True)
+    bare, debug = path("apart/prog"), path("apart/prog.debug")
+    pgo.run("objcopy", "--only-keep-debug", program, debug)
+    pgo.run("objcopy", "--strip-debug", "--add-gnu-debuglink=" + debug, program, bare)
+    r = sfbpf("clang", bare, file)
+    with open(path("whole")) as a, open(path("out")) as b:
+        same = a.read() == b.read()
+    report("debug-file", [] if r.returncode == 0 and same else [r.stderr])
+
+
 def check_gcc(program, file):
     r = sfbpf("gcc", program, file)
     report("gcc", pgo.check_gcc(path("out"), tmp) if r.returncode == 0 else [r.stderr])
@@ -238,6 +251,7 @@ def main():
     file = write("b.json", recording(program, range(start, start + size, 2)))
     check_gcc(program, file)
     check_bolt(program, file)
+    check_debug_file(program, file)
     check_refused(program, file)
     check_hostile(program, file)
     shutil.rmtree(tmp)

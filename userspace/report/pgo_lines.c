@@ -150,10 +150,11 @@ static int work(struct reader *r, int fd, int alt_fd)
 static int read_from(struct reader *r, struct path_opener *paths)
 {
 	struct pgo *p = r->p;
+	char *path = realpath(p->path, NULL); /* a debug file may be beside it */
 	struct debug_query q = { .reader = &p->reader,
 				 .paths = paths,
 				 .facts = &p->facts,
-				 .path = p->path,
+				 .path = path,
 				 .owner = allowance_owner(p->fd) };
 	struct debug_file debug = { .fd = -1 }, alt = { .fd = -1 };
 	int err = p->facts.dwarf ? 0 : debug_file_find_dwarf(&q, &debug);
@@ -168,6 +169,7 @@ static int read_from(struct reader *r, struct path_opener *paths)
 	}
 	debug_file_close(&alt);
 	debug_file_close(&debug);
+	free(path);
 	return err;
 }
 
