@@ -482,6 +482,8 @@ struct sf_module {
 	struct sf_file_key key;
 };
 
+#define SF_EXCLUDED 16384 /* cgroups that the agent's rules exclude */
+
 /*
  * Which tasks are measured, on and off the CPU: those that match each member that is not 0. A
  * command-line option fills a member, and task_wanted (bpf/core/filter.bpf.h) tests the member; the

@@ -100,6 +100,15 @@ static __always_inline bool in_cgroup(u64 task)
 	       cfg_filter.cgroup;
 }
 
+/* Whether the task's own cgroup is in the set `excluded`. */
+static __always_inline bool is_excluded(u64 task)
+{
+	u64 cgrp = KLOAD(KLOAD(task, struct task_struct, cgroups), struct css_set, dfl_cgrp);
+	u64 id = KLOAD(KLOAD(cgrp, struct cgroup, kn), struct kernfs_node, id);
+
+	return bpf_map_lookup_elem(&excluded, &id) != NULL;
+}
+
 /*
  * Whether a task passes all filters. It need not be the current one: the off-CPU programs ask for
  * tasks that wait.
@@ -107,6 +116,8 @@ static __always_inline bool in_cgroup(u64 task)
 static __always_inline bool task_wanted(u64 task, u32 pid, u32 tid)
 {
 	if (!pid_wanted(pid) || !tid_wanted(tid))
+		return false;
+	if (cfg_by_excluded && is_excluded(task))
 		return false;
 	if (cfg_filter.user &&
 	    KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid.val) + 1 !=

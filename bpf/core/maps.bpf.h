@@ -433,6 +433,18 @@ struct {
 } tids SEC(".maps");
 
 /*
+ * A filter of the agent: ids of cgroups whose tasks are not sampled. Written by user space at any
+ * time (collector_exclude). Entries come and go with containers, so none is allocated before.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SF_EXCLUDED);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u64);
+	__type(value, u8);
+} excluded SEC(".maps");
+
+/*
  * Knobs, constant after load: the verifier removes code that a knob disables. They have their own
  * section, so that both objects (sfbpf.bpf.c, offcpu.bpf.c) have them at the same offsets. User
  * space sets them once and copies the section.
@@ -440,6 +452,7 @@ struct {
 #define KNOB const volatile SEC(".rodata.knobs")
 KNOB bool cfg_user = true, cfg_kernel = true;
 KNOB bool cfg_by_pid = false, cfg_by_tid = false;
+KNOB bool cfg_by_excluded = false;
 /* The only id in pids, in tids; 0: there may be several */
 KNOB __u32 cfg_only_pid = 0, cfg_only_tid = 0;
 KNOB bool cfg_note_words = false;  /* note_word */

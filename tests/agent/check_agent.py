@@ -664,6 +664,72 @@ def check_services(name):
     r.stop()
 
 
+def in_unit(top, unit, *programs):
+    """Processes in a cgroup of a unit's name: busy ones, and a shell that makes short sleeps."""
+    folder = os.path.join(top, unit)
+    os.makedirs(folder, exist_ok=True)
+    sleeps = "while :; do sleep 0.05; done"
+    for argv in [[p, "0", "60"] for p in programs] + [["/bin/sh", "-c", sleeps]]:
+        harness.start(["/bin/sh", "-c", 'echo $$ > %s/cgroup.procs; exec "$@"' % folder, "sh",
+                       *argv])
+    return folder
+
+
+def seen_of(copies, name):
+    """Whether stacks of a thread of that name are in the copies, or of its unit's sleeps"""
+    return any(s.startswith(name) for window in copies for s in window)
+
+
+def check_rules(name):
+    """exclude and include: on and off the CPU, from the kernel on, and all else is kept."""
+    mounts = [l.split()[1] for l in open("/proc/mounts") if l.split()[2] == "cgroup2"]
+    if not mounts:
+        raise harness.Skip("no cgroup v2")
+    top, errors = os.path.join(mounts[0], "sfbpf-rules.slice"), []
+    ini = write("rules.ini", "[exclude]\nunit = no-such, bad\n")
+    dirs = [in_unit(top, "good.service", harness.link_program("rec", "goodrec")),
+            in_unit(top, "bad.service", harness.link_program("rec", "badrec"))]
+    a = agents.Agent("--endpoint", "http://127.0.0.1:1", "--config", ini, "--off-cpu",
+                     "--off-cpu-min", "0", "--no-process-context")
+    excluded = "window_samples_excluded_total"
+    try:
+        a.start().wait_started()
+        a.wait(lambda: a.metric(excluded) > 0, "an excluded sample")
+        a.wait(lambda: a.metric("windows_total") > 8, "windows")
+        before = a.metric(excluded)
+        a.wait(lambda: a.metric("windows_total") > 14, "more windows")
+        if a.metric(excluded) != before:
+            errors.append("still sampled: %s, then %s" % (before, a.metric(excluded)))
+        ruled = list(receivers.copies(a.copy).values())
+        blocked = list(receivers.copies(a.copy, True).values())
+        if seen_of(ruled, "badrec") or not seen_of(ruled, "goodrec"):
+            errors.append("samples: bad %s, good %s" %
+                          (seen_of(ruled, "badrec"), seen_of(ruled, "goodrec")))
+        sleeping = [sum(n for s, n in w.items() if s.startswith("sleep;")) for w in blocked[4:]]
+        write("rules.ini", "[include]\nunit = bad*\n")
+        a.p.send_signal(signal.SIGHUP)
+        a.wait(lambda: a.metric("reloads_total") == 1, "the other rules")
+        n = len(receivers.copies(a.copy))
+        a.wait(lambda: len(receivers.copies(a.copy)) > n + 3, "windows with them")
+        now = list(receivers.copies(a.copy).values())[n + 1:]
+        if not seen_of(now, "badrec") or seen_of(now, "goodrec"):
+            errors.append("included: bad %s, good %s" %
+                          (seen_of(now, "badrec"), seen_of(now, "goodrec")))
+        harness.note("blocked time of sleeps in a window: %s us" % sleeping[:3])
+        # One unit's loop sleeps for less than the length of a window, 300 ms.
+        if not sleeping or not 0 < sorted(sleeping)[len(sleeping) // 2] < 400000:
+            errors.append("blocked time of sleeps: %s" % sleeping)
+    finally:
+        a.stop()
+        harness.stop_all()
+        for d in dirs + [top]:
+            try:
+                os.rmdir(d)
+            except OSError:
+                pass
+    harness.check(name, errors)
+
+
 def check_hotplug(name):
     """A CPU that goes away and comes back is sampled again. It disturbs whatever else runs: only
     with HOTPLUG=1.
@@ -702,5 +768,5 @@ if __name__ == "__main__":
         check_config, check_privileges, check_without_capabilities, check_host_gaps, check_kptr,
         check_kubernetes, check_metrics, check_prometheus, check_reload, check_notify, check_unit,
         check_upgrade, check_budget, check_budget_of_others, check_window_share, check_services,
-        check_hotplug
+        check_rules,        check_hotplug
     ])

@@ -112,6 +112,11 @@ static const struct key keys[] = {
 	PAIRS("labels", "label", labels,
 	      "label to add to everything that is sent; may be repeated"),
 
+	PAIRS("include", "include", include,
+	      "profile only this: unit, pod, namespace, container, cgroup, user or comm, and "
+	      "patterns separated by commas; may be repeated"),
+	PAIRS("exclude", "exclude", exclude, "do not profile this; likewise"),
+
 	CHOICE("delivery", "protocol", "P", protocol, protocols, protocol_help),
 	STRING("delivery", "endpoint", "URL", endpoint,
 	       "URL of the receiver; a directory for protocol file"),

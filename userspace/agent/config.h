@@ -42,6 +42,7 @@ struct agent_config {
 	uint64_t off_min_ns;
 	char *host, *service; /* NULL: the host name of the machine; "host" */
 	struct agent_pairs labels;
+	struct agent_pairs include, exclude; /* agent/rules.h */
 
 	enum agent_protocol protocol;
 	char *endpoint, *format, *copy;

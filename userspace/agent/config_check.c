@@ -10,6 +10,7 @@
 #include "agent/config_value.h"
 #include "agent/listen.h"
 #include "agent/receiver.h"
+#include "agent/rules.h"
 
 static int check_directory(const struct agent_config *c, struct agent_config_error *err)
 {
@@ -164,7 +165,8 @@ int agent_config_check(struct agent_config *c, struct agent_config_error *err)
 
 	if ((rc = check_endpoint(c, err)) || (rc = check_format(c, err)) ||
 	    (rc = check_names(c, err)) || (rc = check_files(c, err)) ||
-	    (rc = check_contradictions(c, err)) || (rc = config_check_kubelet(c, err)))
+	    (rc = check_contradictions(c, err)) || (rc = config_check_kubelet(c, err)) ||
+	    (rc = rules_check(c, err)))
 		return rc;
 	return check_limits(c, err);
 }

@@ -104,6 +104,21 @@ static void make_page(struct metrics *m, const struct metrics_values *v)
 	}
 }
 
+void metrics_look_for_gaps(struct metrics_values *v)
+{
+	const struct host_gap *gap;
+
+	for (size_t i = 0; (gap = host_gap_at(i)); i++) {
+		bool open = host_gap_open(i), was = v->host_gaps >> i & 1;
+
+		if (open == was)
+			continue;
+		v->host_gaps ^= 1ull << i;
+		agent_log(open ? AGENT_LOG_WARN : AGENT_LOG_INFO, open ? gap->what : "mended",
+			  "gap", "%s", gap->id, "fix", "%s", gap->fix, NULL);
+	}
+}
+
 /* Not ready: what is collected would be incomplete. */
 static int answer_ready(const struct metrics_values *v, FILE *f)
 {

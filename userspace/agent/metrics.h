@@ -33,7 +33,7 @@ struct metrics_values {
 	/* If the ring was not polled for this long, /healthz reports "stuck" */
 	uint64_t stale_ns;
 	uint64_t windows, windows_skipped, windows_failed, window_samples, samples_taken,
-		samples_dropped, lost[SF_LOST_MAX];
+		samples_dropped, samples_excluded, lost[SF_LOST_MAX];
 	uint64_t user_stacks, stops[SF_STOP_MAX];
 	uint64_t modules, rows, table_bytes, needs;
 	struct worker_totals parsers;
@@ -57,6 +57,8 @@ struct metrics *metrics_listen(const char *address, char *err, size_t cap);
 /* Serves the values of the last metrics_set and the counters of sender and spool. 0 or -errno. */
 int metrics_start(struct metrics *m, struct sender *sender, struct spool *spool,
 		  void (*on_thread)(void));
+/* Sets host_gaps. Each gap is logged when it opens and when it closes. */
+void metrics_look_for_gaps(struct metrics_values *v);
 void metrics_set(struct metrics *m, const struct metrics_values *v); /* m may be NULL */
 uint64_t metrics_cpu_ns(const struct metrics *m);		     /* CPU time; m may be NULL */
 void metrics_stop(struct metrics *m);

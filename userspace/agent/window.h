@@ -43,8 +43,9 @@ struct window {
 	 * Blocks that ended in the window; blocked time in it, including blocks that have not ended
 	 */
 	uint64_t blocks, blocked_ns;
-	size_t asked;	  /* groups whose pods window_pods has asked for */
-	uint64_t dropped; /* samples or blocks that there was no memory for */
+	uint64_t excluded; /* samples that rules_apply has removed */
+	size_t asked;	   /* groups whose pods window_pods has asked for */
+	uint64_t dropped;  /* samples or blocks that there was no memory for */
 };
 
 /* w must be zeroed before its first use */

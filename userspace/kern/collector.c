@@ -80,6 +80,7 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 	ro->cfg_only_pid = o->npids == 1 && !o->follow_forks ? o->pids[0] : 0;
 	ro->cfg_by_tid = o->ntids != 0;
 	ro->cfg_only_tid = o->ntids == 1 ? o->tids[0] : 0;
+	ro->cfg_by_excluded = o->excludes;
 	ro->cfg_filter = o->filter;
 	ro->cfg_event_period = o->period ? o->period : 1;
 	ro->cfg_many_events = o->events->n > 1;
@@ -311,6 +312,27 @@ static bool fill_set(int fd, const uint32_t *ids, size_t n)
 bool collector_add_pid(struct collector *c, uint32_t pid)
 {
 	return fill_set(bpf_map__fd(c->skel->maps.pids), &pid, 1);
+}
+
+void collector_exclude_none(struct collector *c)
+{
+	int fd = bpf_map__fd(c->skel->maps.excluded);
+	uint64_t id;
+
+	while (!bpf_map_get_next_key(fd, NULL, &id) && !bpf_map_delete_elem(fd, &id))
+		;
+}
+
+void collector_exclude(void *collector, uint64_t cgroup_id)
+{
+	const struct collector *c = collector;
+	int fd = bpf_map__fd(c->skel->maps.excluded);
+	uint8_t one = 1;
+
+	if (!bpf_map_update_elem(fd, &cgroup_id, &one, BPF_ANY) || errno != E2BIG)
+		return;
+	collector_exclude_none(collector);
+	bpf_map_update_elem(fd, &cgroup_id, &one, BPF_ANY);
 }
 
 /* The vDSO has no inode, so its key and its id are assigned here. No program takes ids yet. */

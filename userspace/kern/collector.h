@@ -39,6 +39,7 @@ struct collector_opts {
 	/* enable kernel.bpf_stats for the run, and collect the verifier's statistics */
 	bool count_run_time;
 	bool want_cgroup; /* record the cgroup id */
+	bool excludes;	  /* collector_exclude will be called */
 	bool want_link;	  /* record the current span of threads (collector_thread_link) */
 	bool want_cost;	  /* collector_counters.run_ns: costs two clock readings per sample */
 	const struct offcpu_opts *offcpu; /* NULL: on-CPU */
@@ -105,6 +106,12 @@ void collector_want_languages(struct collector *c);
  */
 void collector_look(struct collector *c, uint32_t pid);
 bool collector_add_pid(struct collector *c, uint32_t pid);
+/*
+ * Ends the sampling of tasks in a cgroup, not of those below it, on and off the CPU. The set holds
+ * SF_EXCLUDED; a full one begins anew, as most cgroups in it are gone then.
+ */
+void collector_exclude(void *collector, uint64_t cgroup_id);
+void collector_exclude_none(struct collector *c); /* samples all of them again */
 /* Makes the kernel describe code of languages again. */
 void collector_codes_forget(struct collector *c);
 /* Starts sampling. 0, or -1 with *err filled. */

@@ -31,6 +31,7 @@ static int share_maps(const struct sfbpf_bpf *from, struct offcpu_bpf *to)
 		{ from->maps.chunks, to->maps.chunks },
 		{ from->maps.pids, to->maps.pids },
 		{ from->maps.tids, to->maps.tids },
+		{ from->maps.excluded, to->maps.excluded },
 		{ from->maps.grants, to->maps.grants },
 		{ from->maps.codes, to->maps.codes },
 		{ from->maps.code_grants, to->maps.code_grants },

@@ -19,6 +19,7 @@
 #include "agent/notify.h"
 #include "agent/pace.h"
 #include "agent/receiver.h"
+#include "agent/rules.h"
 #include "agent/sender.h"
 #include "base/clock.h"
 #include "base/container_name.h"
@@ -43,6 +44,7 @@ struct agent {
 	struct session session;
 	struct container_names *containers;
 	struct targets *targets;
+	struct rules *rules; /* NULL: none */
 	struct window window;
 	struct contexts *contexts;  /* NULL: processes are not asked for names */
 	struct thread_links *links; /* NULL: not configured */
@@ -137,6 +139,7 @@ static void count_window(struct agent *a)
 	a->values.windows_skipped += a->skips;
 	a->values.window_samples += a->window.samples;
 	a->values.samples_dropped += a->window.dropped;
+	a->values.samples_excluded += a->window.excluded;
 	a->values.last_window_s = (double)a->window.duration_ns / 1e9;
 }
 
@@ -167,8 +170,6 @@ static int encode(struct agent *a)
 	stats.duration_s = (double)a->window.duration_ns / 1e9;
 	stats.samples = a->window.samples;
 	memcpy(stats.off_ns, a->off.state_ns, sizeof(stats.off_ns));
-	window_pods(&a->window, a->kubelet, true);
-	window_name(&a->window, a->contexts);
 	err = window_close(&a->window, a->window.duration_ns, a->session.symbols,
 			   a->cfg->label_pid || receiver_at(a->cfg->protocol)->processes);
 	if (!err && a->window.ngroups)
@@ -189,6 +190,10 @@ static void close_window(struct agent *a)
 	unix_ns = clock_ns(CLOCK_REALTIME);
 	a->window.duration_ns = mono_ns - a->window_mono;
 	window_ask(&a->window, a->contexts, true);
+	window_pods(&a->window, a->kubelet, true);
+	window_name(&a->window, a->contexts);
+	if (a->rules && rules_apply(a->rules, &a->window, collector_exclude, a->session.collector))
+		agent_log(AGENT_LOG_ERROR, "out of memory: a window has what rules exclude", NULL);
 	err = encode(a);
 	a->values.symbol_bytes = symbolizer_bytes(a->session.symbols);
 	count_window(a);
@@ -305,22 +310,6 @@ static void log_config(const struct agent *a, const char *what)
 		  a->cfg->endpoint, "spool", "%s", a->cfg->spool ? a->cfg->spool : "", NULL);
 }
 
-/* Each is logged when it opens and when it closes. */
-static void look_for_gaps(struct agent *a)
-{
-	const struct host_gap *gap;
-
-	for (size_t i = 0; (gap = host_gap_at(i)); i++) {
-		bool open = host_gap_open(i), was = a->values.host_gaps >> i & 1;
-
-		if (open == was)
-			continue;
-		a->values.host_gaps ^= 1ull << i;
-		agent_log(open ? AGENT_LOG_WARN : AGENT_LOG_INFO, open ? gap->what : "mended",
-			  "gap", "%s", gap->id, "fix", "%s", gap->fix, NULL);
-	}
-}
-
 static void set_host(struct agent *a)
 {
 	if (a->cfg->host)
@@ -344,6 +333,13 @@ static void use_config(struct agent *a)
 	a->budget.limit_pct = a->cfg->cpu_pct;
 	a->budget.want_hz = a->budget.hz = a->opts.common.collect.period ? 0 : a->cfg->hz;
 	agent_log_setup(a->cfg->log_level, a->cfg->log_format);
+	rules_free(a->rules);
+	a->rules = rules_new(a->cfg);
+	if (!a->rules && rules_any(a->cfg))
+		agent_log(AGENT_LOG_ERROR, "out of memory: include and exclude have no effect",
+			  NULL);
+	if (a->session.collector)
+		collector_exclude_none(a->session.collector);
 	/* The pids of samples are other processes in another PID namespace. */
 	if (!a->cfg->process_context || host_gap_open(HOST_GAP_PID_NAMESPACE)) {
 		contexts_free(a->contexts);
@@ -478,7 +474,7 @@ static int next_window(struct agent *a)
 	keep_cpu(a);
 	rc = keep_memory(a);
 	a->values.cpus = a->session.cpus;
-	look_for_gaps(a);
+	metrics_look_for_gaps(&a->values);
 	publish(a);
 	return rc;
 }
@@ -530,6 +526,7 @@ static int prepare(void *ctx)
 	o->hz = a->budget.hz;
 	o->want_cgroup = true;
 	o->want_link = a->cfg->trace_links;
+	o->excludes = rules_any(a->cfg);
 	o->table_bytes = a->cfg->table_bytes;
 	o->ring_bytes = a->cfg->ring_bytes;
 	o->servers = &a->servers;
@@ -569,7 +566,7 @@ static int begin(void *ctx)
 		return rc;
 	spool_account(a->spool, &a->spool_before);
 	log_config(a, "started");
-	look_for_gaps(a);
+	metrics_look_for_gaps(&a->values);
 	publish(a);
 	a->cpu_ns = sampling_cpu_ns(a);
 	notify("READY=1");
@@ -652,6 +649,7 @@ static void clean_up(struct agent *a)
 	spool_close(a->spool);
 	window_free(&a->window);
 	targets_free(a->targets);
+	rules_free(a->rules);
 	container_names_free(a->containers);
 	contexts_free(a->contexts);
 	thread_links_free(a->links);
