@@ -123,6 +123,9 @@ def check_sums(s, d, now):
         errors.append("a part of the time is all of it")
     if s.read("/flame?service=nosuch&" + all_)[0] != 404:
         errors.append("a service that is not there has a flame graph")
+    status, body = s.read("/flame?service=mial&" + all_)[:2]
+    if status != 404 or b"no service 'mial'" not in body or b"nearest name is 'mail'" not in body:
+        errors.append("a misspelt service: %d %s" % (status, body[:200]))
     report("sums", errors)
 
 

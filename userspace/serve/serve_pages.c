@@ -163,9 +163,28 @@ static int answer_summary(struct serve_pages *p, struct request *r, struct serve
 
 /* ---- Stacks ---- */
 
-/* Adds a range to one side. The HTTP status; other than 200: the answer is there. */
+/* A service that others are there without: perhaps its name is misspelt. */
+static int say_no_service(struct serve_answer *a, const char *service, const struct store_sum *sum)
+{
+	struct text_near near = { .word = service, .len = strlen(service) };
+
+	for (size_t i = 0; i < sum->nservices; i++)
+		text_near_try(&near, sum->services[i].name);
+	a->type = "text/plain; charset=utf-8";
+	fprintf(a->body, "there is no service '%s' in this range", service);
+	if (near.best)
+		fprintf(a->body, "; the nearest name is '%s'", near.best);
+	fputc('\n', a->body);
+	return 404;
+}
+
+/*
+ * Adds a range to one side, which may_lack the service. The HTTP status; other than 200: the answer
+ * is there.
+ */
 static int add_range(struct serve_pages *p, const struct store_range *range, enum stack_side side,
-		     struct stackset *ss, struct stacks_meta *meta, struct serve_answer *a)
+		     bool may_lack, struct stackset *ss, struct stacks_meta *meta,
+		     struct serve_answer *a)
 {
 	struct store_sum sum = { 0 };
 	int err = store_ask(p->store, range, PATIENCE_NS, &sum), status = 200;
@@ -174,6 +193,8 @@ static int add_range(struct serve_pages *p, const struct store_range *range, enu
 		status = say_error(a, err);
 	else if (sum.windows < sum.all)
 		status = say_unfinished(a, &sum);
+	else if (range->service && !may_lack && sum.amount > 0 && !(sum.selected > 0))
+		status = say_no_service(a, range->service, &sum);
 	else if ((range->service ? sum.selected : sum.amount) > 0 &&
 		 (err = store_stacks(p->store, range, side, ss)))
 		status = say_error(a, err);
@@ -211,10 +232,10 @@ static int write_stacks(struct serve_pages *p, struct request *r, struct stackse
 
 	if (r->has_before && !pprof) {
 		ss->no_modules = true;
-		status = add_range(p, &r->before, STACK_BEFORE, ss, &before, a);
+		status = add_range(p, &r->before, STACK_BEFORE, true, ss, &before, a);
 	}
 	if (status == 200)
-		status = add_range(p, &r->range, STACK_AFTER, ss, &meta, a);
+		status = add_range(p, &r->range, STACK_AFTER, r->has_before, ss, &meta, a);
 	if (status != 200)
 		return status;
 	if (!ss->totals[STACK_AFTER] && !ss->totals[STACK_BEFORE])
