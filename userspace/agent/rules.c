@@ -294,7 +294,7 @@ static int place_of(struct applied *a, const struct window_group *g, uint64_t cg
 		return 0;
 	if (!cgroup_path_of_id(cgroup_id, path, sizeof(path)))
 		*path = 0;
-	snprintf(a->paths[*ret], sizeof(*a->paths), "%s", path);
+	snprintf(a->paths[*ret], sizeof(*a->paths), "%.511s", path);
 	t.cgroup = a->paths[*ret];
 	t.names = targets_names(a->w->targets, t.target);
 	a->asked[*ret] = rules_never(a->r, &t);
