@@ -94,9 +94,12 @@ def check_compiler(clang, reference):
         return
     for name, argv in TOOLS.items():
         run(sfbpf, name, argv, programs, errors)
-    for argv in (["top", "-b", "-n", "1", "-d", "1"],
-                 ["agent", "--once", "--interval", "1s", "--protocol", "file",
-                  "--endpoint", h.tmpdir(), "--spool", h.tmpdir()]):
+    rules = h.tmpfile("rules.ini")
+    with open(rules, "w") as f:
+        f.write("[exclude]\ncomm = nothing-*\n")
+    agent = ["agent", "--once", "--interval", "1s", "--protocol", "file",
+             "--endpoint", h.tmpdir(), "--spool", h.tmpdir()]
+    for argv in (["top", "-b", "-n", "1", "-d", "1"], agent, agent + ["--config", rules]):
         p = subprocess.run([sfbpf] + argv, capture_output=True, text=True, check=False)
         if p.returncode:
             errors.append("%s: %s" % (argv[0], p.stderr.strip()[-300:]))

@@ -112,8 +112,9 @@ static int parse_text(struct parser *p, const struct tracepoint_field *f, struct
 	const char *text = p->at;
 
 	p->at += len;
-	if (quote && *p->at++ != quote)
+	if (quote && !*p->at)
 		return fail(p, "a quote is not closed");
+	p->at += quote != 0;
 	return compare_text(p, f, n, text, len, glob);
 }
 
