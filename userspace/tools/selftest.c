@@ -211,9 +211,11 @@ void selftest_run(struct selftest *ret)
 		.where = OFFCPU_AUTO,
 	};
 	struct modules *modules = modules_new();
-	struct collector *c = modules && started ? collector_new(&opts, modules, &err) : NULL;
+	struct collector *c;
 	pthread_t thread;
 
+	events_default(&events);
+	c = modules && started ? collector_new(&opts, modules, &err) : NULL;
 	memset(ret, 0, sizeof(*ret));
 	stop = false;
 	if (!c) {
@@ -234,4 +236,5 @@ void selftest_run(struct selftest *ret)
 	collector_free(c);
 	modules_free(modules);
 	loader_servers_stop(&servers);
+	events_free(&events);
 }
