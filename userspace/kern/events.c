@@ -180,8 +180,9 @@ static int unknown(const char *name, struct said said)
 
 	for (unsigned int i = 0; (k = perf_event_at(i)); i++)
 		text_near_try(&near, k->name);
-	return fail(said, -EINVAL, "unknown event '%s'%s%s; 'sfbpf list' shows the events", name,
-		    near.best ? "; did you mean " : "", near.best ? near.best : "");
+	return fail(said, -EINVAL,
+		    "unknown event '%s'; did you mean %s? 'sfbpf list' shows them all", name,
+		    near.best ? near.best : "cpu-clock, page-faults or sched:sched_switch");
 }
 
 /* text: a copy of the spelling, which is cut. */
