@@ -485,18 +485,26 @@ function seconds(s) {
 		(s * 1e6).toFixed(1) + ' µs';
 }
 function grouped(n) { return Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, '\u2009'); }
+function bytes(n) {
+	return n < 1e3 ? n + ' B' :
+		n < 1e6 ? (n / 1e3).toFixed(1) + ' kB' :
+		n < 1e9 ? (n / 1e6).toFixed(2) + ' MB' :
+		(n / 1e9).toFixed(2) + ' GB';
+}
 function amount(v) {
 	if (M.unit === 'nanoseconds')
 		return seconds(v / 1e9);
 	if (M.unit === 'microseconds')
 		return seconds(v / 1e6);
-	return grouped(v) + (v === 1 ? ' sample' : ' samples');
+	if (M.unit === 'bytes')
+		return bytes(v);
+	return grouped(v) + (M.unit === 'count' ? '' : v === 1 ? ' sample' : ' samples');
 }
 function amountLong(v) {
 	return amount(v) + (M.hz && M.unit === 'samples' ? ' (' + seconds(v / M.hz) + ' CPU)' : '');
 }
 function short(v) {
-	if (M.unit !== 'samples')
+	if (M.unit !== 'samples' && M.unit !== 'count')
 		return amount(v);
 	return v < 1e6 ? grouped(v) :
 		v < 1e9 ? (v / 1e6).toFixed(2) + ' M' :

@@ -178,6 +178,8 @@ static void put_amount(struct svg *w, uint64_t v)
 	if (ns || !strcmp(unit, "microseconds")) {
 		put_fixed(w, (double)v / (ns ? 1e6 : 1e3));
 		fputs(" ms", w->f);
+	} else if (!strcmp(unit, "count")) {
+		fprintf(w->f, "%" PRIu64, v);
 	} else {
 		fprintf(w->f, "%" PRIu64 " %.*s", v, (int)strlen(unit) - (v == 1), unit);
 	}
