@@ -132,8 +132,9 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 {
 	struct sfbpf_bpf *skel;
 	uint32_t cpus = (uint32_t)c->ncpus;
-	/* See event_slot() and on_exec (bpf/); programs on the first slots cache rows. */
-	uint32_t slots = collector_hit_programs(c) ? (2 + SF_EVENT_SLOTS) * cpus : 2 * cpus;
+	/* Slots of on_cpu, on_exec and event_slot() (bpf/); on_exec caches no rows. */
+	bool hits = collector_hit_programs(c);
+	uint32_t slots = hits ? (2 + SF_EVENT_SLOTS) * cpus : 2 * cpus;
 	int err;
 
 	c->rdonly_cast = rdonly_cast;
@@ -146,7 +147,7 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 		collector_log_verifier(skel->obj, &c->verifier_said);
 	set_knobs(c, skel);
 	bpf_map__set_max_entries(skel->maps.scratch, slots);
-	bpf_map__set_max_entries(skel->maps.cache, slots);
+	bpf_map__set_max_entries(skel->maps.cache, hits ? slots : cpus);
 	bpf_map__set_max_entries(skel->maps.cpu_stats, cpus);
 	bpf_map__set_max_entries(skel->maps.ring, (uint32_t)c->opts.ring_bytes);
 	bpf_program__set_autoload(skel->progs.on_fork, c->opts.follow_forks);
