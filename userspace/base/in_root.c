@@ -150,20 +150,12 @@ static int walk_in_root(int root_fd, const char *path)
 	return err ? err : fd;
 }
 
-int open_in_root(int root_fd, const char *path, struct stat *st)
+/* Opens for reading what an O_PATH descriptor, which it closes, leads to. */
+static int open_if_regular(int at, struct stat *st)
 {
-	/* Checked before it is opened, as opening some devices has side effects. */
-	struct open_how look = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	int at = (int)syscall(SYS_openat2, root_fd, path, &look, sizeof(look)), fd = -EINVAL;
 	char self[32];
+	int fd = -EINVAL;
 
-	if (at < 0)
-		at = errno == ENOSYS ? walk_in_root(root_fd, path) : -errno;
-	if (at < 0)
-		return at;
 	if (!fstat(at, st) && S_ISREG(st->st_mode)) {
 		snprintf(self, sizeof(self), "/proc/self/fd/%d", at);
 		fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -171,4 +163,25 @@ int open_in_root(int root_fd, const char *path, struct stat *st)
 	}
 	close(at);
 	return fd;
+}
+
+int open_regular(const char *path, struct stat *st)
+{
+	int at = open(path, O_PATH | O_CLOEXEC);
+
+	return at < 0 ? -errno : open_if_regular(at, st);
+}
+
+int open_in_root(int root_fd, const char *path, struct stat *st)
+{
+	/* Checked before it is opened, as opening some devices has side effects. */
+	struct open_how look = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	int at = (int)syscall(SYS_openat2, root_fd, path, &look, sizeof(look));
+
+	if (at < 0)
+		at = errno == ENOSYS ? walk_in_root(root_fd, path) : -errno;
+	return at < 0 ? at : open_if_regular(at, st);
 }

@@ -24,5 +24,7 @@ int root_of_process(uint32_t pid);
  * regular file).
  */
 int open_in_root(int root_fd, const char *path, struct stat *st);
+/* Opens a regular file in our own root; its path may be foreign. Results as above. */
+int open_regular(const char *path, struct stat *st);
 
 #endif

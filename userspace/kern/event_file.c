@@ -2,35 +2,20 @@
 /* The file that -e names for a probe. */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "base/in_root.h"
 #include "kern/events.h"
 
-/* A FIFO would block, and opening a device may have effects: O_PATH has none. */
-static int open_regular(const char *path)
+static int open_file(const char *path)
 {
-	int fd, place = open(path, O_PATH | O_CLOEXEC);
-	char self[32];
 	struct stat st;
 
-	if (place < 0)
-		return -errno;
-	if (fstat(place, &st) || !S_ISREG(st.st_mode)) {
-		close(place);
-		return -EINVAL;
-	}
-	snprintf(self, sizeof(self), "/proc/self/fd/%d", place);
-	fd = open(self, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		fd = -errno;
-	close(place);
-	return fd;
+	return open_regular(path, &st);
 }
 
 /* "libc.so.6", and "libc" for it */
@@ -56,7 +41,7 @@ static int open_mapped(uint32_t pid, const char *name)
 		if (sscanf(line, "%40s %*s %*s %*s %*s %4095[^\n]", place, path) == 2 &&
 		    has_name(path, name)) {
 			snprintf(path, sizeof(path), "/proc/%u/map_files/%s", pid, place);
-			fd = open_regular(path);
+			fd = open_file(path);
 		}
 	}
 	if (f)
@@ -73,7 +58,7 @@ static int open_in(const char *dir, size_t len, const char *name, bool library)
 
 	if (snprintf(path, sizeof(path), "%.*s/%s", (int)len, dir, name) >= (int)sizeof(path))
 		return -ENOENT;
-	fd = open_regular(path);
+	fd = open_file(path);
 	if (fd >= 0 || !library)
 		return fd;
 	snprintf(path, sizeof(path), "%.*s", (int)len, dir);
@@ -81,7 +66,7 @@ static int open_in(const char *dir, size_t len, const char *name, bool library)
 	while (d && fd < 0 && (e = readdir(d)))
 		if (has_name(e->d_name, name) && snprintf(path, sizeof(path), "%.*s/%s", (int)len,
 							  dir, e->d_name) < (int)sizeof(path))
-			fd = open_regular(path);
+			fd = open_file(path);
 	if (d)
 		closedir(d);
 	return fd;
@@ -113,7 +98,7 @@ int event_file_open(const char *name, const uint32_t *pids, size_t npids)
 	int fd = -ENOENT;
 
 	if (strchr(name, '/'))
-		return open_regular(name);
+		return open_file(name);
 	for (size_t i = 0; i < npids && fd < 0; i++)
 		fd = open_mapped(pids[i], name);
 	if (fd < 0)

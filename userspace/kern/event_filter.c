@@ -209,28 +209,28 @@ static int parse_unary(struct parser *p)
 	return node;
 }
 
-static int parse_and(struct parser *p)
+/* Parts with an operator between them */
+static int parse_parts(struct parser *p, int (*part)(struct parser *p), const char *token,
+		       enum kind kind)
 {
-	int node = parse_unary(p);
+	int node = part(p);
 
-	while (node >= 0 && skip(p, "&&")) {
-		int right = parse_unary(p);
+	while (node >= 0 && skip(p, token)) {
+		int right = part(p);
 
-		node = right < 0 ? right : new_node(p, AND, node, right);
+		node = right < 0 ? right : new_node(p, kind, node, right);
 	}
 	return node;
 }
 
+static int parse_and(struct parser *p)
+{
+	return parse_parts(p, parse_unary, "&&", AND);
+}
+
 static int parse_or(struct parser *p)
 {
-	int node = parse_and(p);
-
-	while (node >= 0 && skip(p, "||")) {
-		int right = parse_and(p);
-
-		node = right < 0 ? right : new_node(p, OR, node, right);
-	}
-	return node;
+	return parse_parts(p, parse_and, "||", OR);
 }
 
 /* Writes the tests of a node from place `at` on. */

@@ -56,7 +56,7 @@ static int reg_named(const char *name, size_t len)
 	return -1;
 }
 
-/* "%rdi": moves *at behind it. -1: no register stands there */
+/* Takes "%rdi", and moves *at past the name. -1: no register that is known */
 static int take_reg(const char **at)
 {
 	size_t len;

@@ -237,7 +237,7 @@ static int add_one(struct events *all, const char *spelling, size_t len, struct 
 	return 0;
 }
 
-static bool is_probe(const char *spelling)
+bool event_is_probe(const char *spelling)
 {
 	return !strncmp(spelling, "uprobe:", 7) || !strncmp(spelling, "uretprobe:", 10) ||
 	       !strncmp(spelling, "usdt:", 5);
@@ -251,7 +251,7 @@ int events_add(struct events *e, const char *spelling, char *why, size_t cap)
 	*why = 0;
 	/* Names of functions have commas of their own. */
 	for (const char *at = spelling; !err && *at;) {
-		size_t len = is_probe(at) ? strlen(at) : strcspn(at, ",");
+		size_t len = event_is_probe(at) ? strlen(at) : strcspn(at, ",");
 
 		if (!len)
 			return fail(said, -EINVAL, "a name is missing in '%s'", spelling);

@@ -62,7 +62,7 @@ struct events { /* zeroed: cpu-clock */
 int events_add(struct events *e, const char *spelling, char *why, size_t cap);
 /* Sets the filter of the last event, which must be a tracepoint. 0 or -EINVAL. */
 int events_filter(struct events *e, const char *text, char *why, size_t cap);
-/* Adds cpu-clock if there is no event. */
+/* Adds cpu-clock to an empty list. */
 void events_default(struct events *e);
 /* The only event is cpu-clock. */
 bool events_are_clock(const struct events *e);
@@ -77,6 +77,9 @@ const char *events_unit(const struct events *e); /* "samples", "bytes", "count" 
 int events_resolve(struct events *e, struct elf_reader *reader, const uint32_t *pids, size_t npids,
 		   char *why, size_t cap);
 void events_free(struct events *e);
+
+/* Whether it is the spelling of a function's or USDT probe. */
+bool event_is_probe(const char *spelling);
 
 /*
  * Opens the file that PATH means: a path, or the name of a library or program, which is looked for

@@ -23,7 +23,7 @@ static bool is_tracefs(int fd)
 	return fd >= 0 && !faccessat(fd, "events", F_OK, 0);
 }
 
-/* A mount that no directory shows, where nobody has mounted it. */
+/* Mounts tracefs without attaching the mount to a directory. A descriptor or -errno. */
 static int mount_detached(void)
 {
 	int fs = (int)syscall(SYS_fsopen, "tracefs", 1 /* FSOPEN_CLOEXEC */), fd, err;

@@ -13,6 +13,7 @@
 
 #include "base/complain.h"
 #include "base/exitcode.h"
+#include "base/in_root.h"
 #include "base/text.h"
 #include "prof/read_code.h"
 #include "report/recorded.h"
@@ -173,25 +174,15 @@ static int read_instructions(struct listing *l, int fd)
 	return err;
 }
 
-/* The profile chooses the path, and opening a device may have effects: O_PATH has none. */
 static int open_code(struct listing *l)
 {
-	int fd, place = open(l->file->path, O_PATH | O_CLOEXEC);
-	char self[32];
 	struct stat st;
-	int err = place < 0 ? -errno : 0;
+	int fd = open_regular(l->file->path, &st), err;
 
-	if (!err && (fstat(place, &st) || !S_ISREG(st.st_mode)))
-		err = -EINVAL;
-	if (!err) {
-		snprintf(self, sizeof(self), "/proc/self/fd/%d", place);
-		fd = open(self, O_RDONLY | O_CLOEXEC);
-		err = fd < 0 ? -errno : read_instructions(l, fd);
-		if (fd >= 0)
-			close(fd);
-	}
-	if (place >= 0)
-		close(place);
+	if (fd < 0)
+		return fd;
+	err = read_instructions(l, fd);
+	close(fd);
 	return err;
 }
 

@@ -240,25 +240,20 @@ static int take(void *ctx, int id, const char *arg)
 			     : 0;
 }
 
-static bool is_probe(const char *glob)
-{
-	return !strncmp(glob, "uprobe:", 7) || !strncmp(glob, "uretprobe:", 10) ||
-	       !strncmp(glob, "usdt:", 5);
-}
-
 static int list_run(int argc, char **argv)
 {
 	struct lines l = { .n = 0 };
 	struct asked a = { .npids = 0 };
+	bool probes;
 	int err = options_parse(&list_tool, argc, argv, take, &a);
 
 	if (!err && optind < argc)
 		l.glob = argv[optind++];
 	if (!err && optind < argc)
 		err = complain(EXIT_USAGE, "unexpected '%s'", argv[optind]);
-	if (!err && ((l.glob && is_probe(l.glob)) || a.npids))
-		err = put_all_probes(&l, l.glob && is_probe(l.glob) ? l.glob : NULL, a.pids,
-				     a.npids);
+	probes = !err && l.glob && event_is_probe(l.glob);
+	if (probes || (!err && a.npids))
+		err = put_all_probes(&l, probes ? l.glob : NULL, a.pids, a.npids);
 	else if (!err)
 		err = list_events(&l);
 	if (!err)
