@@ -20,6 +20,7 @@
  *   off_detail	histograms, threads, cost	off_block	states and measuring of blocks
  *   off_single	blocks sent one by one
  */
+#include "core/call.bpf.h"
 #include "core/filter.bpf.h"
 #include "core/kload.bpf.h"
 #include "core/maps.bpf.h"
@@ -206,7 +207,7 @@ static __always_inline void off_switched(u64 *ctx)
 {
 	struct task_struct *prev = (struct task_struct *)ctx[1];
 	u64 task = bpf_get_current_task();
-	u32 state = off_state(ctx[0] & 1, ctx[3]);
+	u32 state = off_state(ctx[0] & 1, ctx[3]), call = 0;
 	bool wanted, tracked = off_tracks(state) && !(ctx[3] & OFF_TASK_DEAD);
 	u64 now = off_clock(prev);
 	struct off_task *t;
@@ -218,6 +219,10 @@ static __always_inline void off_switched(u64 *ctx)
 	if (!(tracked || cfg_off_at_leave) || !prev->pid)
 		return;
 	wanted = off_kind_wanted(task) && task_wanted(task, prev->tgid, prev->pid);
+	if (cfg_calls && wanted) {
+		call = call_takes(prev);
+		wanted = call != 0;
+	}
 	if (!wanted && !cfg_off_chains)
 		return;
 	t = off_task(prev);
@@ -225,6 +230,8 @@ static __always_inline void off_switched(u64 *ctx)
 		return;
 	if (cfg_off_at_leave && t->since != OFF_ON) /* its return was not reported: see off_back */
 		off_switched_to(prev, off_arrival(prev));
+	if (cfg_calls)
+		t->call = call;
 	if (tracked)
 		off_open(t, state, wanted, now);
 }
@@ -356,7 +363,7 @@ int off_first(struct bpf_iter__task *ctx)
 		return 0;
 	bpf_probe_read_kernel(&addr, sizeof(addr), &ctx->task);
 	state = off_state(false, KLOAD32(addr, struct task_struct, __state));
-	if (!KLOAD32(addr, struct task_struct, exit_state) && off_tracks(state) &&
+	if (!KLOAD32(addr, struct task_struct, exit_state) && off_tracks(state) && !cfg_calls &&
 	    (cfg_off_chains || off_task_wanted(addr))) {
 		t->state = state;
 		t->filtered = cfg_off_chains && !off_task_wanted(addr);

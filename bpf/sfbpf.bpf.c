@@ -3,6 +3,7 @@
  * The programs of every run: the on-CPU sample, and the programs that find new files. Off-CPU
  * programs are a separate object (offcpu.bpf.c), which uses the same files, tables and ring.
  */
+#include "core/call.bpf.h"
 #include "core/event.bpf.h"
 #include "core/filter.bpf.h"
 #include "core/kload.bpf.h"
@@ -115,6 +116,11 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx, u32 cpu)
 	}
 	if (!task_wanted(task, pid, tid))
 		return 0;
+	if (cfg_calls) {
+		of.weight = call_takes(bpf_get_current_task_btf());
+		if (!of.weight)
+			return 0;
+	}
 	st->taken++;
 	s->reads = s->hits = 0;
 	if (s->busy) {
@@ -161,6 +167,34 @@ static __always_inline int take_hit(void *ctx, enum taken_at at)
 	return 0;
 }
 
+/* A hit of an entry or an exit. ctx: the user registers */
+static __always_inline int take_call(void *ctx)
+{
+	u32 site_number = bpf_get_attach_cookie(ctx), zero = 0;
+	struct sf_event_site *site = bpf_map_lookup_elem(&event_sites, &site_number);
+	struct sf_call_stats *st = bpf_map_lookup_elem(&call_stats, &zero);
+	u64 task = bpf_get_current_task(), sp = 0;
+	bool entry, pair;
+	struct call_task *c;
+
+	if (!site || !st || events_paused || !cpu_wanted(bpf_get_smp_processor_id()) ||
+	    !task_wanted(task, KLOAD32(task, struct task_struct, tgid),
+			 KLOAD32(task, struct task_struct, pid)))
+		return 0;
+	entry = site->call == SF_CALL_ENTRY || site->call == SF_CALL_PAIR_ENTRY;
+	pair = site->call >= SF_CALL_PAIR_ENTRY;
+	c = bpf_task_storage_get(&calls, bpf_get_current_task_btf(), NULL,
+				 entry ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	bpf_probe_read_kernel(&sp, sizeof(sp), (void *)((u64)ctx + REGS_SP_AT));
+	if (!entry)
+		call_ends(c, st, sp, pair);
+	else if (c)
+		call_begins(c, st, sp, pair);
+	else
+		call_count(&st->no_room, 1);
+	return 0;
+}
+
 #define TIMED(call)                                                  \
 	({                                                           \
 		u64 start_ = cfg_want_cost ? bpf_ktime_get_ns() : 0; \
@@ -187,6 +221,13 @@ SEC("?uprobe")
 int on_probe(void *ctx)
 {
 	return TIMED(take_hit(ctx, AT_PROBE));
+}
+
+/* Entries and exits of the functions whose calls are measured. ctx: the user registers. */
+SEC("?uprobe")
+int on_call(void *ctx)
+{
+	return TIMED(take_call(ctx));
 }
 
 /*

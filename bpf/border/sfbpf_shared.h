@@ -6,6 +6,7 @@
 #ifndef SFBPF_SHARED_H
 #define SFBPF_SHARED_H
 
+#include "core/call_hist.h"
 #include "lang/languages.h"
 #include "border/sfbpf_types.h"
 
@@ -103,6 +104,7 @@ enum sf_record_type {
 	SF_REC_CODE = 5,   /* struct sf_code */
 	SF_REC_COPY = 6,   /* struct sf_copy_need */
 	SF_REC_SINGLE = 7, /* struct sf_off_single */
+	SF_REC_CALL = 8,   /* struct sf_call */
 };
 
 /*
@@ -130,7 +132,10 @@ struct sf_sample {
 	};
 	sf_u32 pid, tid;  /* the kernel's tgid and pid, initial namespace */
 	sf_u64 cgroup_id; /* cgroup v2 id */
-	/* SF_REC_SAMPLE: what it counts for; SF_REC_BLOCK: nanoseconds; SF_REC_STACK: 0 */
+	/*
+	 * SF_REC_SAMPLE: what it counts for, or, if calls are measured, the number of the call;
+	 * SF_REC_BLOCK: nanoseconds; SF_REC_STACK: 0
+	 */
 	sf_u64 weight;
 	sf_u16 n_user, n_kernel;
 	sf_u8 stop;	 /* enum sf_stop, of the user part */
@@ -216,7 +221,8 @@ struct sf_event_site {
 	sf_u16 at, index;
 	sf_u8 scale;
 	sf_u8 filtered; /* bool: the event has a filter */
-	sf_u8 zero[6];
+	sf_u8 call;	/* enum sf_call_site */
+	sf_u8 zero[5];
 	sf_s64 add;
 };
 
@@ -241,6 +247,38 @@ struct sf_event_test {
 
 struct sf_event_filter {
 	struct sf_event_test tests[SF_EVENT_TESTS];
+};
+
+/* ---- Calls ---- */
+
+/* What a place is to a call (bpf/core/call.bpf.h). */
+enum sf_call_site {
+	SF_CALL_NONE,
+	SF_CALL_ENTRY,
+	SF_CALL_EXIT,
+	/* Probes that need not be in one function: calls are matched by counting, not by stack */
+	SF_CALL_PAIR_ENTRY,
+	SF_CALL_PAIR_EXIT,
+};
+
+/* A call that was slow, or in which samples or blocks were taken. */
+struct sf_call {
+	sf_u32 type; /* SF_REC_CALL */
+	sf_u32 number;
+	sf_u64 start_ns, end_ns; /* CLOCK_MONOTONIC */
+	sf_u32 pid, tid;
+	char comm[SF_COMM];
+};
+
+/* All calls, on one CPU. */
+struct sf_call_stats {
+	sf_u64 begun, ended;
+	sf_u64 abandoned; /* left without an exit: longjmp(3), exceptions */
+	sf_u64 alone;	  /* exits without an entry */
+	sf_u64 lost;	  /* records of calls that found no room in the ring */
+	sf_u64 no_room;	  /* entries without memory for the thread's state */
+	sf_u64 ns, max_ns;
+	sf_u64 hist[SF_CALL_HIST]; /* durations of ended calls */
 };
 
 /* ---- Traces ---- */
@@ -318,7 +356,8 @@ struct sf_off_single {
 	sf_u64 start_ns, woken_ns, end_ns;
 	sf_u64 stack, waker; /* hashes; a waker of 0 is unknown */
 	sf_u32 pid, tid;
-	sf_u32 waker_tid, zero; /* 0: an interrupt, or unknown */
+	sf_u32 waker_tid; /* 0: an interrupt, or unknown */
+	sf_u32 call;	  /* the number of the call that it is in; 0: none */
 	char comm[SF_COMM];
 };
 
@@ -551,6 +590,9 @@ _Static_assert(sizeof(struct sf_off_thread) == 104, "sf_off_thread layout");
 _Static_assert(sizeof(struct sf_sample) == 64, "sf_sample layout");
 _Static_assert(sizeof(struct sf_event_site) == 24 && sizeof(struct sf_event_test) == 16,
 	       "layouts of events");
+_Static_assert(sizeof(struct sf_call) == 48 &&
+		       sizeof(struct sf_call_stats) == 64 + 8 * SF_CALL_HIST,
+	       "sf_call layout");
 _Static_assert(sizeof(struct sf_file_key) == 24, "sf_file_key layout");
 _Static_assert(sizeof(struct sf_need) == 80, "sf_need layout");
 _Static_assert(sizeof(struct sf_copy_key) == 32 && sizeof(struct sf_copy) == 24, "sf_copy layout");

@@ -67,7 +67,8 @@ struct off_task { /* the first cache line has the fields that every switch needs
 	 * so on
 	 */
 	u64 wakers[SF_OFF_CHAIN];
-	u32 waker_tid, zero;   /* the thread that wakers[0] is a stack of; 0: an interrupt */
+	u32 waker_tid;	       /* the thread that wakers[0] is a stack of; 0: an interrupt */
+	u32 call;	       /* cfg_calls: the number of the call that the block is in */
 	u64 cut_at, cut_stack; /* cut_stack: hash of the block's stack; valid if since == cut_at */
 };
 
@@ -256,6 +257,7 @@ static __always_inline void off_single(const struct sf_sample *rec, struct off_s
 	one->stack = o->hash;
 	one->waker = t->state == SF_OFF_R ? 0 : t->wakers[0];
 	one->waker_tid = one->waker ? t->waker_tid : 0;
+	one->call = cfg_calls ? t->call : 0;
 	one->pid = rec->pid;
 	one->tid = rec->tid;
 	__builtin_memcpy(one->comm, rec->comm, SF_COMM);

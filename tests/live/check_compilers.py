@@ -31,6 +31,7 @@ TOOLS = {
     "events": ["record", "--all-languages", "--lines", "-e", "sched:sched_switch", "--filter",
                "prev_pid > 0", "-e", "uprobe:/proc/self/exe:main", "-e", "cs", "-C", "0", "-o",
                "/dev/null"],
+    "slow": ["slow", "--all-languages", "-o", "/dev/null", "uprobe:/proc/self/exe:main"],
     "command": ["record", "-o", "/dev/null"],
 }
 TIME = {"command": ["--", "true"]}

@@ -83,6 +83,7 @@ plain() {
 	c iouring iouring.c
 	c probe probe.c
 	c probed probed.c
+	c slowcalls slowcalls.c -pthread
 	c probe-fp probe.c -fno-omit-frame-pointer
 	nested
 	c onerow onerow.c
@@ -172,6 +173,7 @@ plain() {
 		cxx stdsort stdsort.cc
 		cxx except except.cc
 		cxx except-fp except.cc -fno-omit-frame-pointer
+		cxx slowthrow slowthrow.cc
 	else
 		skip stdsort "no C++ compiler"
 		skip except "no C++ compiler"

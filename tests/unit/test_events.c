@@ -323,18 +323,79 @@ __attribute__((noinline)) int events_probed_function(int x)
 	return x;
 }
 
-static int read_own(const char *pattern, bool usdt, struct elf_probes *ret)
+static int read_own(const char *pattern, enum elf_probes_of what, struct elf_probes *ret)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), err;
 	struct elf_image img;
 
 	err = elf_image_open_fd(&img, fd, NULL);
 	if (!err) {
-		err = elf_probes_read(&img, usdt, pattern, ret);
+		err = elf_probes_read(&img, what, pattern, ret);
 		elf_image_close(&img);
 	}
 	close(fd);
 	return err;
+}
+
+/* Two exits, and none that is a jump to another function. */
+__attribute__((noinline)) int events_two_exits(volatile int *x)
+{
+	if (*x > 3) {
+		*x = 1;
+		return 7;
+	}
+	*x += 2;
+	return 9;
+}
+
+/* What it calls last returns in its stead. */
+__attribute__((noinline, optimize("O2"))) int events_ends_elsewhere(volatile int *x)
+{
+	*x = 3;
+	return events_two_exits(x);
+}
+
+TEST(events_exits_of_functions)
+{
+	volatile int x = 3;
+	unsigned int exits = 0;
+	struct elf_probes p;
+
+	EXPECT_EQ(events_ends_elsewhere(&x), 9);
+	EXPECT_EQ(read_own("events_two_exits", ELF_PROBES_CALLS, &p), 0);
+	for (uint32_t i = 0; i < p.n; i++)
+		exits += p.v[i].kind == PROBE_EXIT;
+	EXPECT(p.exits_known);
+	EXPECT(exits >= 1);
+	EXPECT_EQ(p.n, exits + 1);
+	elf_probes_free(&p);
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+	EXPECT_EQ(read_own("events_ends_elsewhere", ELF_PROBES_CALLS, &p), 0);
+	EXPECT(!p.exits_known);
+	elf_probes_free(&p);
+#endif
+	EXPECT_EQ(read_own("events_probed_function", ELF_PROBES_FUNCTIONS, &p), 0);
+	EXPECT(!p.exits_known);
+	elf_probes_free(&p);
+}
+
+TEST(events_of_calls)
+{
+	events_free(&all);
+	EXPECT_EQ(events_add_calls(&all, "uprobe:a:f", NULL, false, why, sizeof(why)), 0);
+	EXPECT_EQ(all.n, 1);
+	EXPECT_EQ(all.v[0].call, SF_CALL_ENTRY);
+	events_free(&all);
+	EXPECT_EQ(events_add_calls(&all, "usdt:a:b:c", "usdt:a:b:d", true, why, sizeof(why)), 0);
+	EXPECT_EQ(all.n, 2);
+	EXPECT_EQ(all.v[0].call, SF_CALL_PAIR_ENTRY);
+	EXPECT_EQ(all.v[1].call, SF_CALL_PAIR_EXIT);
+	events_free(&all);
+	EXPECT_EQ(events_add_calls(&all, "uprobe:a:f=arg1", NULL, false, why, sizeof(why)),
+		  -EINVAL);
+	events_free(&all);
+	EXPECT_EQ(events_add_calls(&all, "cpu-clock", NULL, false, why, sizeof(why)), -EINVAL);
+	events_free(&all);
 }
 
 TEST(events_functions_of_a_file)
@@ -342,18 +403,18 @@ TEST(events_functions_of_a_file)
 	struct elf_probes p;
 
 	EXPECT_EQ(events_probed_function(3), 3);
-	EXPECT_EQ(read_own("events_probed_function", false, &p), 0);
+	EXPECT_EQ(read_own("events_probed_function", ELF_PROBES_FUNCTIONS, &p), 0);
 	EXPECT_EQ(p.n, 1);
 	EXPECT_STR(p.n ? p.text + p.v[0].name : "", "events_probed_function");
 	elf_probes_free(&p);
-	EXPECT_EQ(read_own("events_probed_f*n", false, &p), 0);
+	EXPECT_EQ(read_own("events_probed_f*n", ELF_PROBES_FUNCTIONS, &p), 0);
 	EXPECT_EQ(p.n, 1);
 	elf_probes_free(&p);
-	EXPECT_EQ(read_own("events_probed_funktion", false, &p), 0);
+	EXPECT_EQ(read_own("events_probed_funktion", ELF_PROBES_FUNCTIONS, &p), 0);
 	EXPECT_EQ(p.n, 0);
 	EXPECT_STR(p.text, "events_probed_function");
 	elf_probes_free(&p);
-	EXPECT_EQ(read_own("no:such", true, &p), 0);
+	EXPECT_EQ(read_own("no:such", ELF_PROBES_USDT, &p), 0);
 	EXPECT_EQ(p.n, 0);
 	elf_probes_free(&p);
 }

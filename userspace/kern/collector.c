@@ -84,6 +84,8 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 	ro->cfg_filter = o->filter;
 	ro->cfg_event_period = o->period ? o->period : 1;
 	ro->cfg_many_events = o->events->n > 1;
+	ro->cfg_calls = o->calls != NULL;
+	ro->cfg_call_words = o->calls && collector_keeps_words(o->calls);
 	ro->cfg_by_cpu = o->cpus != NULL;
 	if (o->cpus)
 		memcpy((void *)ro->cfg_cpu_mask, o->cpus->bits, sizeof(ro->cfg_cpu_mask));
@@ -293,6 +295,10 @@ static int on_record(void *ctx, void *data, size_t len)
 		if (c->offcpu)
 			offcpu_keep_single(c->offcpu, data);
 		good = true;
+	} else if (len >= sizeof(struct sf_call) && s->type == SF_REC_CALL) {
+		if (c->opts.calls)
+			c->opts.call(c->opts.call_ctx, data);
+		good = true;
 	} else if (len >= sizeof(struct sf_code) - SF_CODE_LINES && s->type == SF_REC_CODE) {
 		good = !c->opts.codes || lang_codes_add(c->opts.codes, data, len);
 	}
@@ -463,6 +469,8 @@ int collector_attach(struct collector *c, struct collector_error *err)
 {
 	int rc = collector_walks_load(c);
 
+	/* A call that begins before all programs are attached would miss what they take. */
+	c->skel->bss->events_paused = c->opts.calls != NULL;
 	if (!rc && c->opts.offcpu)
 		rc = collector_load_offcpu(c);
 	if (rc)
@@ -487,6 +495,7 @@ int collector_attach(struct collector *c, struct collector_error *err)
 	if (collector_attach_events(c, err))
 		return -1;
 	rc = c->offcpu ? attach_offcpu(c) : 0;
+	c->skel->bss->events_paused = false;
 	return rc ? collector_fail(err, COLLECTOR_UNSUPPORTED,
 				   "this kernel cannot trace its scheduler: %s", strerror(-rc))
 		  : 0;
@@ -537,6 +546,7 @@ static void drain_ring(void *ctx)
 
 void collector_detach(struct collector *c)
 {
+	c->skel->bss->events_paused = c->opts.calls != NULL;
 	collector_walks_end(c);
 	if (!c->opts.offcpu) {
 		collector_offcpu_stop(c);

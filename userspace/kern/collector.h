@@ -20,7 +20,14 @@
 #include "languages/lang_codes.h"
 
 struct collector_opts {
-	struct events *events;	  /* resolved (events_resolve) */
+	struct events *events; /* resolved (events_resolve) */
+	/*
+	 * Entries and exits of functions (events_add_calls), resolved: only what happens between
+	 * them is recorded. NULL: everything is
+	 */
+	struct events *calls;
+	void (*call)(void *ctx, const struct sf_call *rec); /* takes the calls that were kept */
+	void *call_ctx;
 	uint64_t hz, period;	  /* hz, or period if hz is 0 */
 	bool user, kernel;	  /* parts of the stack to record */
 	bool native;		  /* record evaluation loops of languages, too */
@@ -132,6 +139,11 @@ int collector_follow_cpus(struct collector *c);
  * process out. 0 or -errno.
  */
 int collector_thread_link(struct collector *c, uint32_t pid, const struct sf_thread_link *link);
+
+/* ns: calls of this length or more are kept, whether or not something was recorded in them. */
+void collector_calls_over(struct collector *c, uint64_t ns);
+/* The counts of all calls until now. 0 or -errno. */
+int collector_calls(const struct collector *c, struct sf_call_stats *ret);
 
 #define SAMPLE_WORDS (SF_MAX_USER + SF_MAX_KERNEL + SF_OFF_CHAIN + SF_LINK_WORDS) /* maximum */
 

@@ -80,6 +80,7 @@ struct collector {
 	struct cpu_events perf[SF_EVENTS]; /* perf events */
 	size_t nperf;
 	struct event_links links; /* tracepoints and probes */
+	struct event_links call_links;
 	struct kernel_names *names;
 	int stats_fd;
 	char (*verifier_said)[VERIFIER_LOG]; /* indexed by program; NULL unless count_run_time */
@@ -140,6 +141,8 @@ bool collector_takes(const struct collector *c, enum event_from from);
 bool collector_hit_programs(const struct collector *c);
 /* Which programs of the object are loaded, and the size of their map. Call before loading. */
 void collector_choose_programs(const struct collector *c, struct sfbpf_bpf *skel);
+/* Whether the words at the entries' stack pointers stay as they are until the exits. */
+bool collector_keeps_words(const struct events *calls);
 /* 0, or -1 with *err filled. */
 int collector_open_events(struct collector *c, struct collector_error *err);
 int collector_attach_events(struct collector *c, struct collector_error *err);

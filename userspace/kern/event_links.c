@@ -27,7 +27,7 @@ static int probe_attr(const struct event *e, const struct event_place *p, char *
 	unsigned int bit;
 	int err = read_number(UPROBE_PMU "type", "%u", &attr->type);
 
-	if (!err && e->at_return) {
+	if (!err && p->at_return) {
 		err = read_number(UPROBE_PMU "format/retprobe", "config:%u", &bit);
 		attr->config |= err ? 0 : 1ull << (bit & 63);
 	}
@@ -88,10 +88,11 @@ int event_links_open(struct event_links *l, const struct events *e, uint32_t pid
 	return err;
 }
 
-int event_links_attach(struct event_links *l, const struct bpf_program *const *programs)
+int event_links_attach(struct event_links *l, const struct bpf_program *const *programs,
+		       size_t first)
 {
 	for (size_t i = 0; i < l->n; i++) {
-		LIBBPF_OPTS(bpf_perf_event_opts, opts, .bpf_cookie = i);
+		LIBBPF_OPTS(bpf_perf_event_opts, opts, .bpf_cookie = first + i);
 		struct event_link *v = &l->v[i];
 
 		v->link = bpf_program__attach_perf_event_opts(programs[v->event->from], v->fd,

@@ -18,7 +18,7 @@ struct event_link {
 	struct bpf_link *link; /* owns fd; NULL: not attached */
 };
 
-struct event_links { /* zeroed: empty; the index of a link is its cookie, and in event_sites */
+struct event_links { /* zeroed: empty */
 	struct event_link *v;
 	size_t n;
 };
@@ -29,8 +29,12 @@ struct event_links { /* zeroed: empty; the index of a link is its cookie, and in
  */
 int event_links_open(struct event_links *l, const struct events *e, uint32_t pid,
 		     const struct event **ret_failed);
-/* programs: indexed by enum event_from. 0 or -errno. */
-int event_links_attach(struct event_links *l, const struct bpf_program *const *programs);
+/*
+ * programs: indexed by enum event_from. The cookies are the numbers of the places in event_sites,
+ * from `first` on. 0 or -errno.
+ */
+int event_links_attach(struct event_links *l, const struct bpf_program *const *programs,
+		       size_t first);
 void event_links_close(struct event_links *l);
 
 #endif

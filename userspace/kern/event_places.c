@@ -193,12 +193,25 @@ static int usdt_value(struct resolving *r, const char *args, struct sf_event_sit
 	return 0;
 }
 
+/* The exit of a call that begins at the place, where its code does not show the exits. */
+static int add_return(struct resolving *r, struct event_place place)
+{
+	place.at_return = true;
+	place.site.call = SF_CALL_EXIT;
+	return add(r, &place);
+}
+
 static int add_probe(struct resolving *r, const struct elf_probes *p, uint32_t i, uint64_t offset)
 {
 	struct event_place place = { .offset = p->v[i].off + offset,
 				     .semaphore = p->v[i].semaphore,
+				     .at_return = r->e->at_return,
 				     .site = { .value = SF_VALUE_ONE, .size = 8 } };
 	int err = 0;
+
+	place.site.call = p->v[i].kind == PROBE_EXIT ? SF_CALL_EXIT : (uint8_t)r->e->call;
+	if (p->v[i].kind == PROBE_EXIT && !p->exits_known)
+		return 0;
 
 	if (r->e->arg)
 		err = r->e->usdt ? usdt_value(r, p->text + p->v[i].args, &place.site)
@@ -207,7 +220,9 @@ static int add_probe(struct resolving *r, const struct elf_probes *p, uint32_t i
 		place.site.size = r->e->arg_size;
 		place.site.is_signed = r->e->arg_signed;
 	}
-	return err ? err : add(r, &place);
+	if (!err)
+		err = add(r, &place);
+	return !err && r->e->call == SF_CALL_ENTRY && !p->exits_known ? add_return(r, place) : err;
 }
 
 static int no_probe(struct resolving *r, const char *nearest)
@@ -233,8 +248,38 @@ static char *pattern_of(const struct event *e, uint64_t *ret_offset)
 	return pattern;
 }
 
+/* Return probes find all exits of functions, but change the stacks of the program. */
+static int check_returns(struct resolving *r, const struct elf_probes *p)
+{
+	const struct event *e = r->e;
+
+	if (e->call && p->go)
+		return fail(
+			r, -EINVAL,
+			"%s is a program in Go: calls of goroutines, which change their threads, "
+			"cannot be measured yet",
+			e->path);
+	if (!e->at_return && (e->call != SF_CALL_ENTRY || p->exits_known))
+		return 0;
+	/* The runtime finds another return address than its own on a stack that it moves. */
+	if (p->go)
+		return fail(r, -EINVAL,
+			    "%s is a program in Go, which a return probe would break; use uprobe",
+			    e->path);
+	if (e->call != SF_CALL_ENTRY || !p->throws || e->returns)
+		return 0;
+	return fail(r, -EINVAL,
+		    "the code of the function does not show where it ends (it jumps to another "
+		    "one), and an exception that passes a return probe ends %s: name a function "
+		    "above or below it, or take the risk with --return-probes",
+		    e->path);
+}
+
 static int resolve_probe(struct resolving *r)
 {
+	static const enum elf_probes_of questions[2][2] = {
+		{ ELF_PROBES_FUNCTIONS, ELF_PROBES_CALLS }, { ELF_PROBES_USDT, ELF_PROBES_USDT }
+	};
 	struct elf_probes p = { .v = NULL };
 	struct event *e = r->e;
 	uint64_t offset;
@@ -245,17 +290,13 @@ static int resolve_probe(struct resolving *r)
 	if (e->fd < 0)
 		return fail(r, e->fd, "%s: %s", e->path, strerror(-e->fd));
 	pattern = pattern_of(e, &offset);
-	err = pattern ? elf_reader_probes(r->reader, e->fd, e->usdt, pattern, &p) : -ENOMEM;
+	err = pattern ? elf_reader_probes(r->reader, e->fd,
+					  questions[e->usdt][e->call == SF_CALL_ENTRY], pattern, &p)
+		      : -ENOMEM;
 	free(pattern);
 	if (err)
 		return fail(r, err, "reading %s: %s", e->path, strerror(-err));
-	/* The runtime finds another return address than its own on a stack that it moves. */
-	if (p.go && e->at_return)
-		err = fail(r, -EINVAL,
-			   "%s is a program in Go, which a return probe would break; use uprobe",
-			   e->path);
-	else if (!p.n)
-		err = no_probe(r, p.text);
+	err = p.n ? check_returns(r, &p) : no_probe(r, p.text);
 	for (uint32_t i = 0; i < p.n && !err; i++)
 		err = add_probe(r, &p, i, offset);
 	elf_probes_free(&p);

@@ -263,6 +263,27 @@ int events_add(struct events *e, const char *spelling, char *why, size_t cap)
 	return *spelling ? err : fail(said, -EINVAL, "the name of an event is empty");
 }
 
+int events_add_calls(struct events *e, const char *entry, const char *exit, bool returns, char *why,
+		     size_t cap)
+{
+	const char *const ends[] = { entry, exit };
+	int err = 0;
+
+	for (size_t i = 0; i < 2 && ends[i] && !err; i++) {
+		struct event *last = &e->v[e->n];
+
+		err = events_add(e, ends[i], why, cap);
+		if (!err && (last->from != EVENT_PROBE || last->arg))
+			err = fail((struct said){ why, cap }, -EINVAL,
+				   "'%s' is no uprobe, uretprobe or usdt without '='", ends[i]);
+		if (err)
+			return err;
+		last->returns = returns;
+		last->call = !exit ? SF_CALL_ENTRY : i ? SF_CALL_PAIR_EXIT : SF_CALL_PAIR_ENTRY;
+	}
+	return 0;
+}
+
 int events_filter(struct events *all, const char *text, char *why, size_t cap)
 {
 	struct event *e = all->n ? &all->v[all->n - 1] : NULL;

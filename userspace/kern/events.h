@@ -32,6 +32,7 @@ enum event_from { EVENT_PERF, EVENT_TRACEPOINT, EVENT_PROBE, EVENT_FROMS };
 struct event_place {
 	/* perf_event_attr: config of a tracepoint; offset in the file and in config of a probe */
 	uint64_t config, offset, semaphore;
+	bool at_return; /* a return probe */
 	struct sf_event_site site;
 };
 
@@ -42,6 +43,12 @@ struct event {
 	/* The rest is of tracepoints and probes. */
 	char *path, *what, *arg; /* a probe's file; the pattern; NULL: hits count for 1 */
 	bool at_return, usdt, bytes;
+	/*
+	 * SF_CALL_ENTRY: the exits of the function are places of this event, too. SF_CALL_PAIR_*:
+	 * it is one end of a call. SF_CALL_NONE: hits are samples
+	 */
+	enum sf_call_site call;
+	bool returns; /* SF_CALL_ENTRY: return probes may be used where code does not show exits */
 	uint8_t arg_size; /* 0: as it is */
 	bool arg_signed;
 	char *filter; /* NULL: none */
@@ -60,6 +67,13 @@ struct events { /* zeroed: cpu-clock */
 
 /* Writes what is wrong to `why`. 0, -EINVAL or -ENOMEM. One that is no probe may be a list: a,b */
 int events_add(struct events *e, const char *spelling, char *why, size_t cap);
+/*
+ * Adds the probes of calls: entry is a function's probe, whose exits are found, or one end of a
+ * pair whose other end is `exit`. Neither has an argument. returns: see struct event. Results as
+ * above.
+ */
+int events_add_calls(struct events *e, const char *entry, const char *exit, bool returns, char *why,
+		     size_t cap);
 /* Sets the filter of the last event, which must be a tracepoint. 0 or -EINVAL. */
 int events_filter(struct events *e, const char *text, char *why, size_t cap);
 /* Adds cpu-clock to an empty list. */

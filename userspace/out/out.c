@@ -54,18 +54,20 @@ void out_thread_text(char ret[OUT_THREAD_TEXT], const char *comm, uint32_t tid)
 	snprintf(ret, OUT_THREAD_TEXT, tid ? "%s (%u)" : "%s", *clean ? clean : "[unknown]", tid);
 }
 
-const char *out_event_frame(const struct out_report *r, uint32_t number)
+const char *out_group_frame(const struct out_report *r, uint32_t group)
 {
 	static char text[1024];
 
+	if (!r->opts.groups)
+		return NULL;
 	snprintf(text, sizeof(text), "[%s]",
-		 number < r->opts.nevents ? r->opts.events[number] : "unknown");
+		 group < r->opts.ngroups ? r->opts.groups[group] : "unknown");
 	return text;
 }
 
 bool out_state_at_root(const struct out_report *r)
 {
-	return r->opts.wall == OUT_WALL_ROOT || r->opts.events;
+	return r->opts.wall == OUT_WALL_ROOT;
 }
 
 const char *out_state_frame(const struct out_report *r, size_t i)
@@ -74,8 +76,6 @@ const char *out_state_frame(const struct out_report *r, size_t i)
 	int note;
 
 	profile_stack(r->profile, i, &s);
-	if (r->opts.events)
-		return out_event_frame(r, s.state);
 	if (r->timeline) /* its marks say it */
 		return NULL;
 	if (!r->opts.wall && s.state == SF_OFF_R)

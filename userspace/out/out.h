@@ -20,6 +20,7 @@
 
 struct html_meta;
 struct out_blocks;
+struct out_calls;
 struct out_containers;
 struct slices;
 struct stackset;
@@ -47,9 +48,12 @@ struct out_opts {
 	bool usec;
 	/* COUNT is the weight, in this unit ("bytes", "count"); NULL: it is as said above. */
 	const char *unit;
-	/* Several events, by number: stacks begin with the name of theirs. NULL: there is one */
-	const char *const *events;
-	size_t nevents;
+	/*
+	 * Several events, or the kinds of calls, by profile_stack.group: stacks begin with the name
+	 * of theirs. NULL: there is one
+	 */
+	const char *const *groups;
+	size_t ngroups;
 	size_t rows;	    /* text: rows per table; 0: 40 */
 	enum redact redact; /* what to remove from paths of files */
 	bool any_process;   /* the profile was made by profile_merge_code: pprof omits pid 0 */
@@ -99,6 +103,7 @@ struct out_report {
 	const struct slices *slices; /* html: coarse times of all samples; NULL: likewise */
 	/* Shared by several outputs; NULL: each output looks them up */
 	struct out_containers *containers;
+	const struct out_calls *calls;	 /* text, JSON: the report on slow calls; NULL: none */
 	const struct out_blocks *blocks; /* text: tables of blocked time; NULL: none */
 	bool apart;			 /* threads keep names that differ in numbers only */
 };
@@ -172,12 +177,12 @@ uint64_t out_shown(const struct out_report *r, uint64_t sum);
 /* Whether the user part is shown and did not reach its outermost frame. */
 bool out_incomplete(const struct out_report *r, const struct profile_stack *s);
 /*
- * The frame that says what the thread of stack i did, or which event hit it: below the leaf, or if
- * out_state_at_root above the root. NULL: none
+ * The frame that says what the thread of stack i did: below the leaf, or with OUT_WALL_ROOT above
+ * the root. NULL: none
  */
 const char *out_state_frame(const struct out_report *r, size_t i);
-/* "[NAME]": the frame that stacks of an event begin with; valid until the next call */
-const char *out_event_frame(const struct out_report *r, uint32_t number);
+/* "[NAME]": the frame that stacks of a group begin with; valid until the next call. NULL: none */
+const char *out_group_frame(const struct out_report *r, uint32_t group);
 bool out_state_at_root(const struct out_report *r);
 /* What the thread of stack i did: enum wait_note, or -ENOMEM. */
 int out_wait_note(const struct out_report *r, size_t i);

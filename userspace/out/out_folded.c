@@ -75,10 +75,11 @@ static int add_word(struct folded *fd, const char *word)
 }
 
 /*
- * Adds the names of the container and the thread or process, what the thread did (NULL: not at the
- * root), then the marker of an incomplete stack.
+ * Adds the names of the container and the thread or process, of the group (NULL: none), what the
+ * thread did (NULL: not at the root), then the marker of an incomplete stack.
  */
-static int add_head(struct folded *fd, const struct profile_stack *s, const char *state)
+static int add_head(struct folded *fd, const struct profile_stack *s, const char *group,
+		    const char *state)
 {
 	const char *name = fd->r->opts.by == OUT_BY_PROCESS ? s->process : s->comm;
 	char marker[64], container[CONTAINER_TEXT];
@@ -88,6 +89,8 @@ static int add_head(struct folded *fd, const struct profile_stack *s, const char
 		err = add_word(fd, out_container_root(fd->containers, s, container));
 	if (!err)
 		err = add_word(fd, *name ? name : "[unknown]");
+	if (!err && group)
+		err = add_word(fd, group);
 	if (!err && state)
 		err = add_word(fd, state);
 	if (err || !out_incomplete(fd->r, s))
@@ -101,16 +104,17 @@ static int add_frames(struct folded *fd, struct profile *p, size_t i)
 {
 	struct profile_frames *f = &fd->frames;
 	struct profile_stack s;
-	const char *state;
+	const char *group, *state;
 	int err;
 
 	profile_stack(p, i, &s);
+	group = p == fd->r->profile ? out_group_frame(fd->r, s.group) : NULL;
 	state = p == fd->r->profile && out_state_at_root(fd->r) ? out_state_frame(fd->r, i) : NULL;
 	if (profile_frames(p, i, fd->r->symbols, !fd->r->opts.kernel_only, !fd->r->opts.user_only,
 			   f) ||
 	    vec_reserve(&fd->seqs, &fd->seqs_cap, fd->nseqs + 8 + f->n, sizeof(*fd->seqs)))
 		return -ENOMEM;
-	err = add_head(fd, &s, state);
+	err = add_head(fd, &s, group, state);
 	for (size_t k = f->n; k-- > 0 && !err;)
 		err = name_of_symbol(fd, f->list[k].symbol, &fd->seqs[fd->nseqs++]);
 	return err;

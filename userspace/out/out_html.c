@@ -428,8 +428,14 @@ static int append_path(struct out_path *p, size_t i)
 	const char *state = out_state_frame(p->r, i);
 	bool at_root = state && out_state_at_root(p->r);
 	struct profile_stack s;
-	int err = at_root ? add_note(p, state) : 0;
+	const char *group;
+	int err;
 
+	profile_stack(p->r->profile, i, &s);
+	group = out_group_frame(p->r, s.group);
+	err = group ? add_note(p, group) : 0;
+	if (!err && at_root)
+		err = add_note(p, state);
 	if (!err)
 		err = add_frames(p, p->r->profile, i, &s);
 	if (!err && state && !at_root)

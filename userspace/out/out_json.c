@@ -35,6 +35,7 @@
 #include "base/text.h"
 #include "languages/lang.h"
 #include "out/out.h"
+#include "out/out_calls.h"
 #include "symtab/sym_names.h"
 
 #define SCHEMA 1
@@ -282,8 +283,10 @@ static int put_stack(struct json *j, const struct out_report *r, struct out_cont
 	json_u64(j, "samples", s.count);
 	if (r->stats->offcpu && s.state < SF_OFF_STATES)
 		json_str(j, "state", (char[2]){ letters[s.state] });
-	if (r->opts.wall || r->opts.events)
-		json_str(j, r->opts.events ? "event" : "wall", out_state_frame(r, i));
+	if (r->opts.groups)
+		json_str(j, "event", out_group_frame(r, s.group));
+	if (r->opts.wall)
+		json_str(j, "wall", out_state_frame(r, i));
 	err = put_frames(j, r, r->profile, i);
 	if (!err && r->wakers)
 		err = put_waker(j, r, s.waker);
@@ -297,6 +300,11 @@ int out_json(const struct out_report *r, FILE *f)
 	struct json j = json_on(f);
 	int err;
 
+	if (r->calls) {
+		out_containers_done(r, oc);
+		err = out_calls_json(r, f);
+		return err ? err : out_finish(f);
+	}
 	if (!oc)
 		return -ENOMEM;
 	json_object(&j, NULL);

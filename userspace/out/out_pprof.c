@@ -46,9 +46,9 @@
 #define BASE_ALIGN   0x200000ull
 #define KERNEL_START 0xffff000000000000ull
 #define NO_MAPPING   UINT32_MAX
-/* These stand in place of a symbol: NOTE + enum wait_note, NOTE_EVENT + the number of an event */
+/* These stand in place of a symbol: NOTE + enum wait_note, NOTE_GROUP + the number of an event */
 #define NOTE	     (UINT32_MAX - WAIT_NOTES - SF_EVENTS)
-#define NOTE_EVENT   (NOTE + WAIT_NOTES)
+#define NOTE_GROUP   (NOTE + WAIT_NOTES)
 
 struct file { /* a module that frames lie in */
 	const struct module_code *code;
@@ -232,8 +232,8 @@ static uint32_t line_of(const struct pprof *w, uint32_t symbol, const char **ret
 /* The text of a frame that is no function */
 static uint64_t note_id(struct pprof *w, uint32_t note)
 {
-	return note < NOTE_EVENT ? string_id(w, wait_note_text((enum wait_note)(note - NOTE)))
-				 : clean_string_id(w, out_event_frame(w->r, note - NOTE_EVENT));
+	return note < NOTE_GROUP ? string_id(w, wait_note_text((enum wait_note)(note - NOTE)))
+				 : clean_string_id(w, out_group_frame(w->r, note - NOTE_GROUP));
 }
 
 /*
@@ -326,14 +326,12 @@ static size_t locate(struct pprof *w, size_t i, const struct profile_stack *s)
 	uint32_t state = 0;
 	size_t n = 0;
 
-	if (!symbols || vec_reserve(&w->ids, &w->ids_cap, (size_t)s->n_user + s->n_kernel + 2,
+	if (!symbols || vec_reserve(&w->ids, &w->ids_cap, (size_t)s->n_user + s->n_kernel + 3,
 				    sizeof(*w->ids))) {
 		w->err = -ENOMEM;
 		return 0;
 	}
-	if (w->r->opts.events)
-		state = NOTE_EVENT + s->state;
-	else if (w->r->opts.wall || s->state == SF_OFF_R)
+	if (w->r->opts.wall || s->state == SF_OFF_R)
 		state = NOTE + wait_note_of(s, symbols, w->r->symbols);
 	if (state && !out_state_at_root(w->r))
 		w->ids[n++] = location_id(w, NO_MAPPING, 0, state, 0);
@@ -351,6 +349,8 @@ static size_t locate(struct pprof *w, size_t i, const struct profile_stack *s)
 	}
 	if (state && out_state_at_root(w->r))
 		w->ids[n++] = location_id(w, NO_MAPPING, 0, state, 0);
+	if (w->r->opts.groups)
+		w->ids[n++] = location_id(w, NO_MAPPING, 0, NOTE_GROUP + s->group, 0);
 	/* A sample without a location would be missing in every table of functions. */
 	if (!n)
 		w->ids[n++] = location_id(w, NO_MAPPING, 0, SYM_NO_STACK, 0);

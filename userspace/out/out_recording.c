@@ -104,8 +104,8 @@ static void put_meta(struct writer *w)
 	pb_u64(&w->pb, META_BY, r->opts.by);
 	pb_u64(&w->pb, META_WALL, r->opts.wall);
 	put_string(w, META_UNIT, r->opts.unit);
-	for (size_t i = 0; i < r->opts.nevents; i++)
-		put_string(w, META_EVENTS, r->opts.events[i]);
+	for (size_t i = 0; i < r->opts.ngroups; i++)
+		put_string(w, META_GROUPS, r->opts.groups[i]);
 	pb_end(&w->pb, at);
 }
 
@@ -294,6 +294,7 @@ static void put_stack(struct writer *w, struct profile *p, size_t i, uint32_t fi
 	pb_u64(&w->pb, STACK_STOP, s.stop);
 	pb_u64(&w->pb, STACK_FLAGS, s.flags);
 	pb_u64(&w->pb, STACK_STATE, s.state);
+	pb_u64(&w->pb, STACK_GROUP, s.group);
 	pb_u64(&w->pb, STACK_LANG_STOP, s.lang_stop);
 	pb_u64(&w->pb, STACK_WAKER_AT, s.waker);
 	pb_end(&w->pb, at);

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "out/out.h"
 #include "out/out_blocks.h"
+#include "out/out_calls.h"
 #include "out/out_table.h"
 #include "prof/census.h"
 #include "prof/wait_notes.h"
@@ -229,8 +230,17 @@ static int put_tables(const struct out_report *r, struct profile *p, FILE *f)
 
 int out_text(const struct out_report *r, FILE *f)
 {
-	struct profile *p = r->opts.usec ? without_idle(r) : r->profile;
-	int err = p ? put_tables(r, p, f) : -ENOMEM;
+	struct profile *p;
+	int err;
+
+	if (r->calls) {
+		err = out_calls_text(r, f);
+		if (!err)
+			put_summary(r, f);
+		return err ? err : out_finish(f);
+	}
+	p = r->opts.usec ? without_idle(r) : r->profile;
+	err = p ? put_tables(r, p, f) : -ENOMEM;
 
 	if (r->opts.usec)
 		profile_free(p);

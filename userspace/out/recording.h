@@ -27,7 +27,7 @@ struct recording { /* zeroed: empty */
 	struct out_blocks blocks;
 	struct out_block *block_list; /* what blocks points to */
 	struct strpool *texts;
-	const char *events[SF_EVENTS];
+	const char *groups[SF_EVENTS];
 };
 
 /* Whether the file is a recording, by the first byte, which it does not take. */

@@ -42,7 +42,7 @@ enum {
 	META_BY = 10,	/* enum out_by */
 	META_WALL = 11, /* enum out_wall */
 	META_UNIT = 12,
-	META_EVENTS = 13, /* the name of each of several events */
+	META_GROUPS = 13, /* the name of each of several events, or kinds of calls */
 
 	MODULE_ID = 1,
 	MODULE_PATH = 2,
@@ -63,6 +63,7 @@ enum {
 	STACK_STATE = 11,
 	STACK_LANG_STOP = 12,
 	STACK_WAKER_AT = 13, /* number of a waker, from 1 */
+	STACK_GROUP = 14,    /* number of a name in META_GROUPS, from 0 */
 
 	PROCESS_PID = 1,
 	PROCESS_NAME = 2,

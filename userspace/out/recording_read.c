@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 #include "out/recording_internal.h"
+#include "prof/wait_notes.h"
 
 /* Bytes of a file unpack to 3 to 20 bytes */
 #define UNPACKED_SPARE	(32u << 20)
@@ -119,18 +120,18 @@ static int read_events(struct recording_reader *r, struct bytes msg)
 	struct out_opts *opts = &r->rec->report.opts;
 	struct pb_field f;
 
-	opts->nevents = 0;
+	opts->ngroups = 0;
 	while (pb_next(&msg, &f)) {
 		const char *name;
 
-		if (f.number != META_EVENTS)
+		if (f.number != META_GROUPS)
 			continue;
 		name = kept_text(r, f.value);
-		if (!name || opts->nevents == SF_EVENTS)
+		if (!name || opts->ngroups == SF_EVENTS)
 			return recording_damaged(r, "event", f.value);
-		r->rec->events[opts->nevents++] = name;
+		r->rec->groups[opts->ngroups++] = name;
 	}
-	opts->events = opts->nevents ? r->rec->events : NULL;
+	opts->groups = opts->ngroups ? r->rec->groups : NULL;
 	return 0;
 }
 
@@ -380,7 +381,8 @@ static int add_stack(struct recording_reader *r, struct profile *p, const uint64
 	struct profile_times t = { .count = v[STACK_COUNT],
 				   .weight = v[STACK_WEIGHT],
 				   .waker = (uint32_t)v[STACK_WAKER_AT],
-				   .state = (uint8_t)v[STACK_STATE] };
+				   .state = (uint8_t)v[STACK_STATE],
+				   .group = (uint8_t)v[STACK_GROUP] };
 	struct sf_sample *s = recording_sample(r);
 	size_t before = profile_count(p), at;
 	int err;
@@ -400,21 +402,13 @@ static int add_stack(struct recording_reader *r, struct profile *p, const uint64
 	return err ? err : profile_set_symbols(p, at, r->stack_ids);
 }
 
-/* A state, PROFILE_RUNNING, or the number of an event */
-static uint64_t most_state(const struct recording_reader *r)
-{
-	size_t n = r->rec->report.opts.nevents;
-
-	return n ? n - 1 : SF_OFF_STATES;
-}
-
 static int read_stack(struct recording_reader *r, struct bytes msg, struct profile *p,
 		      bool is_waker)
 {
 	size_t n = 0, at = profile_count(p),
 	       wakers = r->rec->wakers ? profile_count(r->rec->wakers) : 0;
-	uint64_t v[STACK_WAKER_AT + 1];
-	int err = recording_numbers(r, msg, v, STACK_WAKER_AT + 1, "stack");
+	uint64_t v[STACK_GROUP + 1];
+	int err = recording_numbers(r, msg, v, STACK_GROUP + 1, "stack");
 	struct pb_field f;
 
 	while (!err && pb_next(&msg, &f))
@@ -425,7 +419,8 @@ static int read_stack(struct recording_reader *r, struct bytes msg, struct profi
 	if (v[STACK_N_USER] > n || n - v[STACK_N_USER] > SF_MAX_KERNEL ||
 	    v[STACK_N_USER] > SF_MAX_USER || v[STACK_WAKER_AT] > wakers ||
 	    v[STACK_STOP] >= SF_STOP_MAX || v[STACK_LANG_STOP] >= SF_STOP_MAX ||
-	    v[STACK_FLAGS] > UINT8_MAX || v[STACK_STATE] > most_state(r) ||
+	    v[STACK_FLAGS] > UINT8_MAX || v[STACK_STATE] > PROFILE_RUNNING ||
+	    (v[STACK_GROUP] && v[STACK_GROUP] >= r->rec->report.opts.ngroups) ||
 	    v[STACK_PID] > UINT32_MAX || v[STACK_TID] > UINT32_MAX ||
 	    __builtin_add_overflow(r->samples, v[STACK_COUNT], &r->samples) ||
 	    __builtin_add_overflow(r->weight, v[STACK_WEIGHT], &r->weight))

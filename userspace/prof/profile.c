@@ -38,7 +38,7 @@ struct stack {
 	uint32_t pid, tid;
 	uint32_t frames_hash, hash; /* hash of its words; hash of all that makes it distinct */
 	uint16_t n_user, n_kernel;
-	uint8_t stop, flags, state, lang_stop;
+	uint8_t stop, flags, state, lang_stop, group;
 	bool named; /* its symbol ids are final */
 	uint32_t waker, cpu1, link;
 	char comm[SF_COMM];
@@ -105,6 +105,7 @@ static uint32_t hash_stack(const struct stack *s)
 
 	h = hash_mix(h, s->cgroup_id ^ (uint64_t)s->tid << 32);
 	h = hash_mix(h, (uint64_t)s->link << 32 | s->cpu1);
+	h = hash_mix(h, s->group);
 	h = hash_mix(h, (uint64_t)s->pid << 32 | (uint64_t)s->n_user << 16 | s->n_kernel);
 	h = hash_mix(h, (uint64_t)s->waker << 32 | (uint64_t)s->lang_stop << 24 |
 				(uint64_t)s->state << 16 | (uint64_t)s->stop << 8 | s->flags);
@@ -121,7 +122,7 @@ static bool same_stack(const struct profile *p, const struct stack *a, const str
 	       a->cgroup_id == b->cgroup_id && a->n_user == b->n_user &&
 	       a->n_kernel == b->n_kernel && a->stop == b->stop && a->flags == b->flags &&
 	       a->state == b->state && a->lang_stop == b->lang_stop && a->waker == b->waker &&
-	       a->cpu1 == b->cpu1 && a->link == b->link &&
+	       a->cpu1 == b->cpu1 && a->link == b->link && a->group == b->group &&
 	       memcmp(a->comm, b->comm, sizeof(a->comm)) == 0 &&
 	       (!n || memcmp(p->words + a->at, b_frames, n * sizeof(*b_frames)) == 0);
 }
@@ -192,6 +193,7 @@ static struct stack key_of(const struct profile *p, const struct sf_sample *rec,
 		.flags = rec->flags & (uint8_t)~SF_SAMPLE_LINKED,
 		.lang_stop = rec->lang_stop,
 		.state = t->state,
+		.group = t->group,
 		.waker = t->waker,
 		.cpu1 = t->cpu1,
 		.link = t->link,
@@ -325,6 +327,22 @@ int profile_merge_one(struct profile *dst, const struct profile *src, size_t i)
 	return err ? err : merge_as(dst, src, i, &src->stacks[i]);
 }
 
+int profile_merge_part(struct profile *dst, const struct profile *src, size_t i,
+		       const struct profile_times *t)
+{
+	struct stack key = src->stacks[i];
+	const char *name = profile_process_name(src, key.pid);
+	int err = name ? profile_name_process(dst, key.pid, name) : 0;
+
+	key.count = t->count;
+	key.weight = t->weight;
+	key.state = t->state;
+	key.group = t->group;
+	key.tid = 0;
+	key.hash = hash_stack(&key);
+	return err ? err : merge_as(dst, src, i, &key);
+}
+
 int profile_merge(struct profile *dst, const struct profile *src)
 {
 	int err = merge_process_names(dst, src);
@@ -451,6 +469,7 @@ void profile_stack(const struct profile *p, size_t i, struct profile_stack *ret)
 		.stop = s->stop,
 		.flags = s->flags,
 		.state = s->state,
+		.group = s->group,
 		.lang_stop = s->lang_stop,
 		.waker = s->waker,
 		.cpu1 = s->cpu1,

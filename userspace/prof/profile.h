@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Samples in, distinct stacks with counts out. Two samples have the same stack if comm, pid,
- * cgroup, all frame words, stop reason, flags, state and waker (off-CPU) and, if they are kept, tid
- * and CPU are equal. Frames are kept as words: they are symbolized when a report is made, because a
- * file may be loaded only after its first sample.
+ * cgroup, all frame words, stop reason, flags, group, state and waker (off-CPU) and, if they are
+ * kept, tid and CPU are equal. Frames are kept as words: they are symbolized when a report is made,
+ * because a file may be loaded only after its first sample.
  */
 #ifndef SFBPF_PROF_PROFILE_H
 #define SFBPF_PROF_PROFILE_H
@@ -32,6 +32,7 @@ struct profile_stack {
 	uint8_t stop, flags; /* enum sf_stop, SF_SAMPLE_* */
 	uint8_t state;	     /* off-CPU: enum sf_off_state */
 	uint8_t lang_stop;   /* enum sf_stop of frames of a language */
+	uint8_t group;	     /* the number of its event; calls: enum calls_group */
 	/*
 	 * off-CPU: index of a stack in the profile of wakers, plus 1; 0: unknown. Stacks in that
 	 * profile refer to the same profile.
@@ -57,7 +58,7 @@ int profile_add(struct profile *p, const struct sf_sample *rec);
 struct profile_times {
 	uint64_t count, weight;
 	uint32_t waker, cpu1, link; /* see struct profile_stack */
-	uint8_t state;
+	uint8_t state, group;
 };
 
 /* profile_add with other counts; *ret_index (may be NULL) is the index of the stack. */
@@ -86,6 +87,9 @@ void profile_forget_processes(struct profile *p);
 int profile_merge_cgroup(struct profile *dst, const struct profile *src, uint64_t cgroup_id);
 /* Adds stack i of src only. */
 int profile_merge_one(struct profile *dst, const struct profile *src, size_t i);
+/* Adds stack i of src with other counts, state and group, as one of any thread of its process. */
+int profile_merge_part(struct profile *dst, const struct profile *src, size_t i,
+		       const struct profile_times *t);
 
 /* Adds the names of all threads, but not those that are the name of their process. 0 or -ENOMEM. */
 int profile_thread_names(const struct profile *p, struct thread_names *ret);

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 #include "elf/go_table.h"
+#include "symtab/elf_exits.h"
 #include "symtab/packed_symbols.h"
 #include "symtab/sym_names.h"
 
@@ -27,6 +28,8 @@ struct search {
 	bool wild;
 	/* The longest run of letters and digits in the pattern: each name that matches has it. */
 	char word[WORD_MOST];
+	enum elf_probes_of what;
+	struct elf_exits exits; /* ELF_PROBES_CALLS */
 	struct text_near near;
 	char nearest[NAME_MOST];
 	int err;
@@ -87,34 +90,61 @@ static uint32_t put_text(struct search *s, const char *text)
 	return (uint32_t)at;
 }
 
-static void add(struct search *s, const char *name, const char *args, uint64_t vaddr,
-		uint64_t semaphore)
+static void add_place(struct search *s, const struct elf_probe *p)
 {
-	struct elf_probe p = { .semaphore = 0 };
-
-	if (!elf_image_vaddr_to_offset(s->img, vaddr, &p.off) ||
-	    (semaphore && !elf_image_vaddr_to_offset(s->img, semaphore, &p.semaphore)))
-		return;
 	if (s->to->n >= ELF_PROBES_MOST)
 		s->err = -E2BIG;
 	else if (vec_reserve(&s->to->v, &s->cap, s->to->n + 1u, sizeof(*s->to->v)))
 		s->err = -ENOMEM;
-	if (s->err)
+	if (!s->err)
+		s->to->v[s->to->n++] = *p;
+}
+
+static void add(struct search *s, const char *name, const char *args, uint64_t vaddr,
+		uint64_t semaphore)
+{
+	struct elf_probe p = { .kind = PROBE_ENTRY };
+
+	if (!elf_image_vaddr_to_offset(s->img, vaddr, &p.off) ||
+	    (semaphore && !elf_image_vaddr_to_offset(s->img, semaphore, &p.semaphore)))
 		return;
 	p.name = put_text(s, name);
 	p.args = *args ? put_text(s, args) : 0;
 	if (!s->err)
-		s->to->v[s->to->n++] = p;
+		add_place(s, &p);
 }
 
 /* ---- Functions ---- */
 
-static void try_function(struct search *s, const char *raw, uint64_t vaddr)
+static void found(struct search *s, const char *name, uint64_t vaddr, uint64_t size, bool part)
 {
+	if (!part)
+		add(s, name, "", vaddr, 0);
+	if (s->what == ELF_PROBES_CALLS && !s->err)
+		s->err = elf_exits_part(&s->exits, vaddr, size, !part);
+}
+
+/*
+ * Compilers move code that seldom runs out of a function: it has the function's name with ".cold".
+ * Cuts that off. Whether it was there.
+ */
+static bool cut_cold(char *raw)
+{
+	char *dot = strstr(raw, ".cold");
+
+	if (!dot || dot == raw || (dot[5] && dot[5] != '.'))
+		return false;
+	*dot = 0;
+	return true;
+}
+
+static void try_function(struct search *s, char *raw, uint64_t vaddr, uint64_t size)
+{
+	bool part = s->what == ELF_PROBES_CALLS && cut_cold(raw);
 	char shown[SYM_NAME_MAX];
 
 	if (matches(s, raw)) {
-		add(s, raw, "", vaddr, 0);
+		found(s, raw, vaddr, size, part);
 		return;
 	}
 	if (*s->word && !strstr(raw, s->word)) {
@@ -126,9 +156,21 @@ static void try_function(struct search *s, const char *raw, uint64_t vaddr)
 		return;
 	}
 	if (matches(s, shown))
-		add(s, shown, "", vaddr, 0);
+		found(s, shown, vaddr, size, part);
 	else
 		try_near(s, shown);
+}
+
+/* Whether the symbol is a language's function that finds the handler of an exception. */
+static bool handles_exceptions(const char *raw)
+{
+	static const char *const names[] = { "__gxx_personality_v0", "rust_eh_personality",
+					     "__gnat_personality_v0", "__gdc_personality_v0" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(raw, names[i], strlen(names[i])))
+			return true;
+	return false;
 }
 
 /* The code of an indirect function only chooses the function, so it is not the function. */
@@ -147,21 +189,23 @@ static void each_function(struct search *s, const struct elf_image *syms, uint32
 		uint32_t name = bytes_u32(&table.view);
 		uint8_t kind = ELF64_ST_TYPE(bytes_u8(&table.view));
 		uint16_t section;
-		uint64_t vaddr;
+		uint64_t vaddr, size;
 		size_t len;
 
 		bytes_skip(&table.view, 1);
 		section = bytes_u16(&table.view);
 		vaddr = bytes_u64(&table.view);
-		bytes_skip(&table.view, 8);
-		if ((kind != STT_FUNC && kind != STT_NOTYPE) || section == SHN_UNDEF ||
-		    section >= SHN_LORESERVE || !name || name >= strings.view.len)
+		size = bytes_u64(&table.view);
+		if (!name || name >= strings.view.len)
 			continue;
 		len = strnlen((const char *)strings.view.base + name, strings.view.len - name);
 		if (len >= sizeof(raw) || len == strings.view.len - name)
 			continue;
 		memcpy(raw, strings.view.base + name, len + 1);
-		try_function(s, raw, vaddr);
+		s->to->throws |= handles_exceptions(raw);
+		if ((kind == STT_FUNC || kind == STT_NOTYPE) && section != SHN_UNDEF &&
+		    section < SHN_LORESERVE)
+			try_function(s, raw, vaddr, size);
 	}
 	elf_blob_free(&table);
 	elf_blob_free(&strings);
@@ -234,7 +278,11 @@ static int by_offset(const void *a, const void *b)
 {
 	const struct elf_probe *x = a, *y = b;
 
-	return x->off != y->off ? (x->off < y->off ? -1 : 1) : x->name < y->name ? -1 : 1;
+	if (x->off != y->off)
+		return x->off < y->off ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return x->name < y->name ? -1 : x->name > y->name;
 }
 
 /* A function that has several names, or stands in both tables, is one place. */
@@ -244,12 +292,22 @@ static void drop_doubles(struct elf_probes *p)
 
 	qsort(p->v, p->n, sizeof(*p->v), by_offset);
 	for (uint32_t i = 0; i < p->n; i++)
-		if (!kept || p->v[i].off != p->v[kept - 1].off)
+		if (!kept || p->v[i].off != p->v[kept - 1].off ||
+		    p->v[i].kind != p->v[kept - 1].kind)
 			p->v[kept++] = p->v[i];
 	p->n = kept;
 }
 
-int elf_probes_read(const struct elf_image *img, bool usdt, const char *pattern,
+static void add_exit(void *ctx, uint64_t vaddr)
+{
+	struct search *s = ctx;
+	struct elf_probe p = { .name = s->to->v[0].name, .kind = PROBE_EXIT };
+
+	if (!s->err && elf_image_vaddr_to_offset(s->img, vaddr, &p.off))
+		add_place(s, &p);
+}
+
+int elf_probes_read(const struct elf_image *img, enum elf_probes_of what, const char *pattern,
 		    struct elf_probes *ret)
 {
 	struct search *s = calloc(1, sizeof(*s));
@@ -260,15 +318,18 @@ int elf_probes_read(const struct elf_image *img, bool usdt, const char *pattern,
 		return -ENOMEM;
 	s->img = img;
 	s->to = ret;
+	s->what = what;
 	s->pattern = pattern;
 	s->wild = strpbrk(pattern, "*?[") != NULL;
 	s->near = (struct text_near){ .word = pattern, .len = strlen(pattern) };
 	find_word(s);
 	put_text(s, "");
-	if (usdt)
+	if (what == ELF_PROBES_USDT)
 		usdts(s);
 	else
 		functions(s);
+	if (!s->err && ret->n && what == ELF_PROBES_CALLS)
+		s->err = elf_exits_find(&s->exits, img, add_exit, s, &ret->exits_known);
 	if (!s->err && !ret->n) {
 		ret->text_len = 0;
 		put_text(s, s->nearest);
@@ -276,10 +337,23 @@ int elf_probes_read(const struct elf_image *img, bool usdt, const char *pattern,
 	if (!s->err && ret->n)
 		drop_doubles(ret);
 	err = s->err;
+	elf_exits_free(&s->exits);
 	free(s);
 	if (err)
 		elf_probes_free(ret);
 	return err;
+}
+
+uint32_t elf_probes_flags(const struct elf_probes *p)
+{
+	return (uint32_t)p->go | (uint32_t)p->exits_known << 1 | (uint32_t)p->throws << 2;
+}
+
+void elf_probes_set_flags(struct elf_probes *p, uint32_t flags)
+{
+	p->go = flags & 1;
+	p->exits_known = flags & 2;
+	p->throws = flags & 4;
 }
 
 int elf_probes_write(const struct elf_probes *p, int fd)

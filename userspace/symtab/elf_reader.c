@@ -263,11 +263,11 @@ int elf_reader_linked(struct elf_reader *r, int fd, const uint64_t *offsets, siz
 	return ask_places(r, ELF_LINKED, fd, offsets, n, ret);
 }
 
-int elf_reader_probes(struct elf_reader *r, int fd, bool usdt, const char *pattern,
+int elf_reader_probes(struct elf_reader *r, int fd, enum elf_probes_of what, const char *pattern,
 		      struct elf_probes *ret)
 {
 	struct elf_ask q = { .question = ELF_PROBES,
-			     .off = usdt,
+			     .off = what,
 			     .len = (uint32_t)strnlen(pattern, SYMTAB_NAME_MAX) };
 	int err;
 
@@ -278,7 +278,7 @@ int elf_reader_probes(struct elf_reader *r, int fd, bool usdt, const char *patte
 	if (err)
 		return err;
 	err = elf_probes_take(r->worker.child.mem, r->answer.n, r->answer.names_len, ret);
-	ret->go = r->answer.cut;
+	elf_probes_set_flags(ret, r->answer.cut);
 	if (err != -EBADMSG)
 		return err;
 	r->allowance->totals.failed++;

@@ -82,7 +82,7 @@ int elf_reader_go(struct elf_reader *r, int fd, const uint64_t *offsets, size_t 
  * The places to probe in a file (elf_probes_read). The caller frees *ret with elf_probes_free.
  * Further error: -E2BIG: there are too many.
  */
-int elf_reader_probes(struct elf_reader *r, int fd, bool usdt, const char *pattern,
+int elf_reader_probes(struct elf_reader *r, int fd, enum elf_probes_of what, const char *pattern,
 		      struct elf_probes *ret);
 /*
  * The linker's names of functions at n file offsets, at most GO_PLACES_ASKED, as of

@@ -133,7 +133,7 @@ static int tell_probes(const struct elf_image *img, const struct elf_ask *ask, i
 {
 	struct elf_probes p;
 	/* The byte after the bytes of ask->raw that were sent is 0. */
-	int err = elf_probes_read(img, ask->off != 0, ask->raw, &p);
+	int err = elf_probes_read(img, (enum elf_probes_of)ask->off, ask->raw, &p);
 
 	if (!err)
 		err = clear_output(mem);
@@ -141,7 +141,7 @@ static int tell_probes(const struct elf_image *img, const struct elf_ask *ask, i
 		err = elf_probes_write(&p, mem);
 	a->n = p.n;
 	a->names_len = p.text_len;
-	a->cut = p.go;
+	a->cut = elf_probes_flags(&p);
 	elf_probes_free(&p);
 	return err;
 }

@@ -67,7 +67,7 @@ struct elf_answer {
 	uint32_t crc;
 	uint32_t n, names_len, cut; /* members of struct symtab; ELF_CODE, ELF_STEPS: n
 					 * instructions; ELF_GO, ELF_LINKED, ELF_PROBES: n
-					 * and the text's bytes; ELF_PROBES: cut: bool, Go */
+					 * and the text's bytes; ELF_PROBES: cut: flags */
 	struct string_table str[2];
 	union {
 		struct elf_facts facts;

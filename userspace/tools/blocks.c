@@ -217,6 +217,10 @@ static void on_single(void *ctx, const struct offcpu_single *one)
 		return;
 	}
 	session_name_process(b->session, b->profile, one->stack);
+	if (b->single) {
+		b->single(b->single_ctx, rec, (uint32_t)stack);
+		return;
+	}
 	if (!one->waker || profile_count(b->wakers) >= b->max_stacks ||
 	    add_stack(b, b->wakers, one->waker, 0, &waker))
 		waker = SIZE_MAX;

@@ -28,7 +28,10 @@ struct blocks {
 	struct profile *wakers;	   /* NULL: no wakers requested */
 	bool no_info;		   /* do not fill info */
 	struct timeline *timeline; /* set during blocks_singles */
-	struct out_block *info;	   /* index: the profile's; sampled stacks have none */
+	/* Takes blocks one by one instead of the timeline; stack: index in the profile */
+	void (*single)(void *ctx, const struct sf_off_single *rec, uint32_t stack);
+	void *single_ctx;
+	struct out_block *info; /* index: the profile's; sampled stacks have none */
 	size_t ninfo, info_cap;
 	struct sf_sample *buf; /* room for the longest record */
 	uint64_t ns[SF_OFF_STATES];

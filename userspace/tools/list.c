@@ -105,10 +105,10 @@ struct files {
 static int put_probes(struct files *f, int fd, const char *kind, const char *path,
 		      const char *pattern)
 {
-	bool usdt = !strcmp(kind, "usdt");
+	enum elf_probes_of what = strcmp(kind, "usdt") ? ELF_PROBES_FUNCTIONS : ELF_PROBES_USDT;
 	char text[PATH_MAX + SYMTAB_NAME_MAX];
 	struct elf_probes p;
-	int err = elf_reader_probes(&f->reader, fd, usdt, pattern, &p);
+	int err = elf_reader_probes(&f->reader, fd, what, pattern, &p);
 
 	for (uint32_t i = 0; i < p.n && !err; i++) {
 		char name[SYMTAB_NAME_MAX];

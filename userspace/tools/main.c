@@ -14,7 +14,7 @@
 #include "cli/tools.h"
 
 static const struct tool_spec *const tools[] = {
-	&top_tool,    &record_tool,  &offcpu_tool,
+	&top_tool,    &record_tool,  &offcpu_tool, &slow_tool,
 #ifdef HAVE_AGENT
 	&agent_tool,
 #endif

@@ -63,7 +63,10 @@ struct oneshot { /* zeroed: empty */
 	struct slices slices;
 	struct out_blocks blocked; /* offcpu: what its text shows besides stacks */
 	const char *event;	   /* what the tool measures */
-	double hz;		   /* the frequency; 0: none */
+	const char *const *groups; /* names of profile_stack.group, if not those of events */
+	size_t ngroups;
+	const struct out_calls *calls; /* slow: what its text and JSON show; NULL: none */
+	double hz;		       /* the frequency; 0: none */
 };
 
 #define ONESHOT_OPTIONS                                                                            \

@@ -182,6 +182,8 @@ static int tick(void *ctx)
 	struct oneshot *r = ctx;
 	int err = r->common.collect.offcpu ? tick_blocks(r) : 0;
 
+	if (!err && r->hooks->tick)
+		err = r->hooks->tick(r);
 	if (err)
 		return err;
 	session_sweep(&r->session, NULL, NULL);
@@ -397,6 +399,7 @@ static int write_result(struct oneshot *r, const struct run_stats *st)
 		.slices = s->slices,
 		.wakers = r->blocks.wakers,
 		.blocks = r->blocked.list ? &r->blocked : NULL,
+		.calls = r->calls,
 		.apart = r->apart,
 		.containers = out_containers_new(),
 		.opts = { .by = r->by,
@@ -406,8 +409,8 @@ static int write_result(struct oneshot *r, const struct run_stats *st)
 			  .usec = o->offcpu != NULL,
 			  .unit = !o->offcpu && events_weighted(o->events) ? events_unit(o->events)
 									   : NULL,
-			  .events = !o->offcpu && o->events->n > 1 ? o->events->names : NULL,
-			  .nevents = !o->offcpu && o->events->n > 1 ? o->events->n : 0 },
+			  .groups = o->events->n > 1 ? o->events->names : r->groups,
+			  .ngroups = o->events->n > 1 ? o->events->n : r->ngroups },
 	};
 	int err;
 

@@ -15,6 +15,8 @@ struct run_hooks {
 	int (*check)(struct oneshot *r);
 	/* Called when the session is open and nothing is attached. */
 	void (*opened)(struct oneshot *r);
+	/* Called between polls, after blocks were taken. 0 or -errno. */
+	int (*tick)(struct oneshot *r);
 	/* Called when all counts are in the profile. 0 or -errno. */
 	int (*collected)(struct oneshot *r);
 	/* Says more than the messages on the result. */

@@ -127,7 +127,7 @@ static void add_sample(void *ctx, const struct sf_sample *sample)
 {
 	session_add(ctx, sample,
 		    &(struct profile_times){
-			    .count = 1, .weight = sample->weight, .state = sample->state });
+			    .count = 1, .weight = sample->weight, .group = sample->state });
 }
 
 /* The uid of the user who started the program, also through sudo. */
@@ -188,6 +188,9 @@ int session_open(struct session *s, const struct collector_opts *opts)
 	with_servers.codes = s->codes;
 	if (events_resolve(opts->events, &s->reader, opts->pids, opts->npids, text, sizeof(text)))
 		return complain(EXIT_USAGE, "-e %s", text);
+	if (opts->calls &&
+	    events_resolve(opts->calls, &s->reader, opts->pids, opts->npids, text, sizeof(text)))
+		return complain(EXIT_USAGE, "%s", text);
 	s->collector = collector_new(&with_servers, s->modules, &why);
 	if (!s->collector)
 		return session_refused(&why);

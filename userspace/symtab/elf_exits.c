@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "symtab/elf_exits.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/full_io.h"
+#include "base/vec.h"
+#include "codewalk/code_op.h"
+
+int elf_exits_part(struct elf_exits *e, uint64_t start, uint64_t size, bool entry)
+{
+	/* A function may stand in two tables. */
+	for (size_t i = 0; i < e->n; i++)
+		if (e->v[i].start == start && e->v[i].entry == entry)
+			return 0;
+	if (vec_reserve(&e->v, &e->cap, e->n + 1, sizeof(*e->v)))
+		return -ENOMEM;
+	e->v[e->n++] = (struct elf_exits_part){ start, size, entry };
+	return 0;
+}
+
+/* Whether a jump there stays inside the functions. Each activation has one entry. */
+static bool stays(const struct elf_exits *e, uint64_t to)
+{
+	for (size_t i = 0; i < e->n; i++)
+		if (to - e->v[i].start < e->v[i].size)
+			return to != e->v[i].start || !e->v[i].entry;
+	return false;
+}
+
+/*
+ * A switch loads the distance to its case from a table by an index, and adds it to an address:
+ *
+ *   movslq (%rdx,%rax,4),%rax    add %rdx,%rax    jmp *%rax
+ */
+struct switching {
+	uint8_t distance, target; /* the registers that have them; CODE_NO_REG: none */
+};
+
+static void follow_switch(struct switching *s, const struct code_op *op)
+{
+	bool sums = op->kind == OP_ADD && (op->src == s->distance || op->src2 == s->distance) &&
+		    s->distance != CODE_NO_REG;
+
+	if (op->kind == OP_LOAD && op->index != CODE_NO_REG)
+		s->distance = op->dst;
+	else if (sums)
+		s->target = op->dst;
+	else if (s->target != CODE_NO_REG && code_op_writes(op) >> s->target & 1)
+		s->target = CODE_NO_REG;
+}
+
+/* Whether the function may end at this instruction in another way than by returning. */
+static bool leaves(const struct elf_exits *e, const struct code_op *op, const struct switching *s)
+{
+	switch (op->kind) {
+	case OP_JUMP:
+	case OP_BRANCH:
+		return !stays(e, op->target);
+	case OP_JUMP_REG:
+		return op->src == CODE_NO_REG || op->src != s->target;
+	case OP_BAD:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static const struct code_arch *arch_of(const struct elf_image *img)
+{
+	if (img->machine == EM_AARCH64)
+		return &code_arch_arm64;
+	return img->machine == EM_X86_64 ? code_arch_x86() : NULL;
+}
+
+int elf_exits_find(struct elf_exits *e, const struct elf_image *img,
+		   void (*fn)(void *ctx, uint64_t vaddr), void *ctx, bool *ret_known)
+{
+	const struct code_arch *arch = arch_of(img);
+	uint8_t *code = arch ? malloc(ELF_EXITS_MOST) : NULL;
+	int err = 0;
+
+	*ret_known = arch != NULL;
+	if (arch && !code)
+		return -ENOMEM;
+	for (size_t i = 0; i < e->n && *ret_known && !err; i++) {
+		const struct elf_exits_part *p = &e->v[i];
+		struct switching jump = { CODE_NO_REG, CODE_NO_REG };
+		struct code_op op;
+		uint64_t off;
+
+		*ret_known = p->size && p->size <= ELF_EXITS_MOST &&
+			     elf_image_vaddr_to_offset(img, p->start, &off) && off <= img->size &&
+			     p->size <= img->size - off;
+		if (*ret_known)
+			err = pread_full(img->fd, code, p->size, off);
+		for (uint64_t at = 0; at < p->size && *ret_known && !err; at += op.len) {
+			arch->decode(code + at, p->size - at, p->start + at, &op);
+			if (op.kind == OP_RET)
+				fn(ctx, p->start + at);
+			*ret_known = !leaves(e, &op, &jump);
+			follow_switch(&jump, &op);
+		}
+	}
+	free(code);
+	return err;
+}
+
+void elf_exits_free(struct elf_exits *e)
+{
+	free(e->v);
+	*e = (struct elf_exits){ .v = NULL };
+}
