@@ -125,6 +125,9 @@ needs_tests() {
 		redis-server? command redis-server
 		nginx? command nginx
 		sqlite3 command sqlite3
+		linux-perf? command perf
+		dpkg-dev command dpkg-shlibdeps
+		btrfs-progs? command mkfs.btrfs
 		x264? command x264
 		dav1d? command dav1d
 		ffmpeg? command ffmpeg

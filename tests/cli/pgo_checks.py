@@ -59,5 +59,5 @@ def check_gcc(profile, directory):
         "-fdump-tree-optimized-blocks-details=" + dump, SOURCE)
     with open(dump) as f:
         hot = f.read().split(";; Function hot ")[1].split(";; Function ")[0]
-    counts = [int(n) for n in re.findall(r"count (\d+) \(auto FDO\)", hot)]
+    counts = [int(n) for n in re.findall(r"count (\d+) \(auto FDO[,)]", hot)]
     return [] if max(counts, default=0) > 0 else ["gcc does not use it: " + hot[:200]]
