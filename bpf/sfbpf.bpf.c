@@ -152,7 +152,10 @@ static __always_inline int take_hit(void *ctx, enum taken_at at)
 	of.event = site->event;
 	if (at == AT_TRACEPOINT && site->filtered && !event_passes((u64)ctx, of.event))
 		return 0;
-	of.weight = site_value((u64)ctx, site) * cfg_event_period;
+	if (cfg_calls)
+		of.weight = call_woken();
+	else
+		of.weight = site_value((u64)ctx, site) * cfg_event_period;
 	if (!of.weight || !period_over(of.event))
 		return 0;
 	__sync_fetch_and_add(&st->taken, 1);
@@ -173,25 +176,13 @@ static __always_inline int take_call(void *ctx)
 	u32 site_number = bpf_get_attach_cookie(ctx), zero = 0;
 	struct sf_event_site *site = bpf_map_lookup_elem(&event_sites, &site_number);
 	struct sf_call_stats *st = bpf_map_lookup_elem(&call_stats, &zero);
-	u64 task = bpf_get_current_task(), sp = 0;
-	bool entry, pair;
-	struct call_task *c;
+	u64 task = bpf_get_current_task();
 
 	if (!site || !st || events_paused || !cpu_wanted(bpf_get_smp_processor_id()) ||
 	    !task_wanted(task, KLOAD32(task, struct task_struct, tgid),
 			 KLOAD32(task, struct task_struct, pid)))
 		return 0;
-	entry = site->call == SF_CALL_ENTRY || site->call == SF_CALL_PAIR_ENTRY;
-	pair = site->call >= SF_CALL_PAIR_ENTRY;
-	c = bpf_task_storage_get(&calls, bpf_get_current_task_btf(), NULL,
-				 entry ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
-	bpf_probe_read_kernel(&sp, sizeof(sp), (void *)((u64)ctx + REGS_SP_AT));
-	if (!entry)
-		call_ends(c, st, sp, pair);
-	else if (c)
-		call_begins(c, st, sp, pair);
-	else
-		call_count(&st->no_room, 1);
+	call_hit(ctx, st, site->call);
 	return 0;
 }
 

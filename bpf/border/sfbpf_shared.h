@@ -133,8 +133,9 @@ struct sf_sample {
 	sf_u32 pid, tid;  /* the kernel's tgid and pid, initial namespace */
 	sf_u64 cgroup_id; /* cgroup v2 id */
 	/*
-	 * SF_REC_SAMPLE: what it counts for, or, if calls are measured, the number of the call;
-	 * SF_REC_BLOCK: nanoseconds; SF_REC_STACK: 0
+	 * SF_REC_SAMPLE: what it counts for. If calls are measured: the number of the call in the
+	 * lower half; in the upper half the microseconds for which a goroutine has waited, 0: it
+	 * ran. SF_REC_BLOCK: nanoseconds. SF_REC_STACK: 0
 	 */
 	sf_u64 weight;
 	sf_u16 n_user, n_kernel;
@@ -259,6 +260,8 @@ enum sf_call_site {
 	/* Probes that need not be in one function: calls are matched by counting, not by stack */
 	SF_CALL_PAIR_ENTRY,
 	SF_CALL_PAIR_EXIT,
+	SF_CALL_PARK, /* a goroutine is about to wait (the entry of runtime.gopark) */
+	SF_CALL_WAKE, /* it runs again (the exit): a sample */
 };
 
 /* A call that was slow, or in which samples or blocks were taken. */

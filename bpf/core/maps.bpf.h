@@ -468,6 +468,7 @@ KNOB bool cfg_by_cpu = false;	 /* cpu_wanted() */
 KNOB __u64 cfg_cpu_mask[128] = {};
 KNOB bool cfg_many_events = false; /* perf events have cookies: the numbers of their sites */
 KNOB bool cfg_calls = false;	   /* only what happens in calls is taken (call.bpf.h) */
+KNOB bool cfg_call_g = false;	   /* calls are those of goroutines, not of threads */
 KNOB bool cfg_call_words = false;  /* the word at the entry's stack pointer is not changed */
 KNOB __u32 cfg_ncpus = 1;
 KNOB __u32 cfg_page_shift = 12;

@@ -21,6 +21,7 @@
 /* Offsets in pt_regs. */
 #define REGS_PC_AT __builtin_offsetof(struct user_pt_regs, pc)
 #define REGS_SP_AT __builtin_offsetof(struct user_pt_regs, sp)
+#define REGS_G_AT  (28 * 8) /* Go: the goroutine's descriptor, x28 */
 
 /* A register other than pc, sp and fp that packed rows use in the innermost frame. */
 #define REGS_MORE(r) ((r)->r[SF_ARM64_LR])

@@ -16,6 +16,7 @@
 /* Offsets in pt_regs. */
 #define REGS_PC_AT __builtin_offsetof(struct pt_regs, ip)
 #define REGS_SP_AT __builtin_offsetof(struct pt_regs, sp)
+#define REGS_G_AT  __builtin_offsetof(struct pt_regs, r14) /* Go: the goroutine's descriptor */
 
 /* The register besides pc, sp and fp that packed rows use in the innermost frame; 0: none. */
 #define REGS_MORE(r) 0

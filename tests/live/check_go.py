@@ -15,7 +15,6 @@ import sys
 
 import harness as h
 
-GO = os.environ.get("GO", "go")
 SECONDS = int(os.environ.get("SECONDS", "3"))
 # Where a goroutine and a thread begin. On a thread that Go did not make, C's own.
 ROOTS = {
@@ -55,21 +54,6 @@ ONCE = (r"main\.call(\.func\d+)?;main\._Cfunc_c_call;runtime\.cgocall;runtime\.a
 CALLBACK = MAIN + "(" + ONCE + "){4}" + r"main\.leaf"
 SPIN = MAIN + (r"(main\.main\.func\d+;)?main\._Cfunc_c_spin;runtime\.cgocall;"
                r"runtime\.asmcgocall;([^;]+;)*c_leaf")
-
-
-def build(name, source, *options, cgo="0", cflags=""):
-    path = os.path.join(h.PROGRAMS, "go-" + name)
-    source = os.path.join(h.TOP, "tests/programs/go", source)
-    if not shutil.which(GO):
-        raise h.Skip("%s is not installed" % GO)
-    os.makedirs(h.PROGRAMS, exist_ok=True)
-    env = dict(os.environ, CGO_ENABLED=cgo, CGO_CFLAGS="-O2 " + cflags, GO111MODULE="off",
-               GOFLAGS="", GOCACHE=os.path.join(h.PROGRAMS, "go-cache"))
-    r = subprocess.run([GO, "build"] + list(options) + ["-o", path, source], capture_output=True,
-                       text=True, env=env, check=False)
-    if r.returncode:
-        raise h.Skip("go cannot build %s: %s" % (name, r.stderr.strip()[-200:]))
-    return path
 
 
 def plain(stack):
@@ -122,36 +106,37 @@ def shape_check(name, argv, chains, stripped=False):
 
 def shape(name, variant, options):
     def check(full):
-        shape_check(full, [build("shapes" + variant, "shapes.go", *options), name], [SHAPES[name]])
+        path = h.build_go("shapes" + variant, "shapes.go", *options)
+        shape_check(full, [path, name], [SHAPES[name]])
     check.__name__ = "check_" + name + variant.replace("-", "_")
     return check
 
 
 def check_callback(name):
-    shape_check(name, [build("callback", "callback.go", cgo="1")], [("main.leaf", CALLBACK),
+    shape_check(name, [h.build_go("callback", "callback.go", cgo="1")], [("main.leaf", CALLBACK),
                                                                     ("c_leaf", SPIN)])
 
 
 def check_callback_notab(name):
     """C code without unwind tables, as that of a static C library."""
-    version = subprocess.run([GO, "version"], capture_output=True, text=True, check=True).stdout
+    version = subprocess.run([h.GO, "version"], capture_output=True, text=True, check=True).stdout
     found = re.search(r"go1\.(\d+)", version)
     if found and int(found[1]) >= 24:
         raise h.Skip("C code without tables has no rows yet in programs of " + found[0])
-    path = build("callback-notab", "callback.go", cgo="1",
+    path = h.build_go("callback-notab", "callback.go", cgo="1",
                  cflags="-fno-asynchronous-unwind-tables -fno-unwind-tables")
     shape_check(name, [path], [("main.leaf", CALLBACK), ("c_leaf", SPIN)])
 
 
 def check_callback_stripped(name):
     """Names of static C functions are gone; Go's are in its table."""
-    shape_check(name, [build("callback-stripped", "callback.go", "-ldflags=-s -w", cgo="1")],
+    shape_check(name, [h.build_go("callback-stripped", "callback.go", "-ldflags=-s -w", cgo="1")],
                 [("main.leaf", CALLBACK)])
 
 
 def library_user(name, mode, suffix):
     """A C program that calls a library, which waits on its thread for other goroutines."""
-    library = build(name + suffix, "library.go", "-buildmode=" + mode, cgo="1")
+    library = h.build_go(name + suffix, "library.go", "-buildmode=" + mode, cgo="1")
     path = os.path.join(h.PROGRAMS, "go-" + name)
     subprocess.run(["gcc", "-O1", "-I", h.PROGRAMS, "-include", library[:-len(suffix)] + ".h", "-o",
                     path, os.path.join(h.TOP, "tests/programs/go/library_user.c"), library,
@@ -181,10 +166,10 @@ def devirtualized(profile):
     env = dict(os.environ, GO111MODULE="off", GOFLAGS="")
 
     def tool(*argv):
-        return subprocess.run([GO, "tool"] + list(argv), capture_output=True, text=True, env=env,
+        return subprocess.run([h.GO, "tool"] + list(argv), capture_output=True, text=True, env=env,
                               check=False)
 
-    version = subprocess.run([GO, "version"], capture_output=True, text=True, check=True).stdout
+    version = subprocess.run([h.GO, "version"], capture_output=True, text=True, check=True).stdout
     found = re.search(r"go1\.(\d+)", version)
     if found and int(found[1]) < 21:
         raise h.Skip("no -pgo in go1." + found[1])
@@ -204,7 +189,7 @@ def check_pgo(name):
     """
     errors = []
     for variant, options in (("", []), ("-stripped", ["-ldflags=-s -w"])):
-        p = h.start([build("pgo" + variant, "pgo.go", *options)])
+        p = h.start([h.build_go("pgo" + variant, "pgo.go", *options)])
         if not h.wait_busy(p):
             raise ValueError("the program does not run")
         for more in ([], ["--lines"]):

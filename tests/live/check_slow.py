@@ -7,7 +7,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 
 import harness as h
@@ -90,6 +89,17 @@ def check_exceptions(name):
     program = h.copy_program("slowthrow", "slowthrow")
     judge(name, "shop::serve", [program, str(CALLS)],
           ("shop::planted_wait", "[blocked: sleep]"))
+
+
+def check_go(name):
+    """Goroutines, which change their threads in a call."""
+    program = h.build_go("slowcalls", "slowcalls.go")
+    for mode, goroutines, cause in (("lock", "4", ("main.plantedLock", "[blocked: sync]")),
+                                    ("sleep", "4", ("main.plantedSleep", "[blocked: sleep]")),
+                                    ("channel", "4",
+                                     ("main.plantedChannel", "[blocked: channel]")),
+                                    ("branch", "1", ("main.plantedBranch", ""))):
+        judge("%s-%s" % (name, mode), "main.slowServe", [program, mode, "500", goroutines], cause)
 
 
 def check_sums(name):
@@ -200,13 +210,8 @@ def check_usage(name):
                            cwd=h.tmpdir())
         if p.returncode != 2 or words not in p.stderr:
             errors.append("%s: exit code %d, %s" % (argv, p.returncode, p.stderr.strip()))
-    if shutil.which("go"):
-        p = subprocess.run([h.SFBPF, "slow", "%s:main.main" % shutil.which("go"), "1"],
-                           capture_output=True, text=True, timeout=60)
-        if p.returncode != 2 or "in Go" not in p.stderr:
-            errors.append("Go: exit code %d, %s" % (p.returncode, p.stderr.strip()))
     h.check(name, errors)
 
 
-h.run_checks([check_causes, check_threads, check_exceptions, check_sums, check_slowest_share,
-              check_process, check_many, check_formats, check_usage])
+h.run_checks([check_causes, check_threads, check_exceptions, check_go, check_sums,
+              check_slowest_share, check_process, check_many, check_formats, check_usage])

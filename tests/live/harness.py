@@ -139,6 +139,27 @@ def run_checks(checks):
     sys.exit(exit_status())
 
 
+# ---- programs in Go
+# ---------------------------------------------------------------------------------
+
+GO = os.environ.get("GO", "go")
+
+
+def build_go(name, source, *options, cgo="0", cflags=""):
+    path = os.path.join(PROGRAMS, "go-" + name)
+    source = os.path.join(TOP, "tests/programs/go", source)
+    if not shutil.which(GO):
+        raise Skip("%s is not installed" % GO)
+    os.makedirs(PROGRAMS, exist_ok=True)
+    env = dict(os.environ, CGO_ENABLED=cgo, CGO_CFLAGS="-O2 " + cflags, GO111MODULE="off",
+               GOFLAGS="", GOCACHE=os.path.join(PROGRAMS, "go-cache"))
+    r = subprocess.run([GO, "build"] + list(options) + ["-o", path, source], capture_output=True,
+                       text=True, env=env, check=False)
+    if r.returncode:
+        raise Skip("go cannot build %s: %s" % (name, r.stderr.strip()[-200:]))
+    return path
+
+
 # ---- files and processes
 # ---------------------------------------------------------------------------------
 

@@ -85,6 +85,7 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 	ro->cfg_event_period = o->period ? o->period : 1;
 	ro->cfg_many_events = o->events->n > 1;
 	ro->cfg_calls = o->calls != NULL;
+	ro->cfg_call_g = o->calls && events_of_goroutines(o->calls);
 	ro->cfg_call_words = o->calls && collector_keeps_words(o->calls);
 	ro->cfg_by_cpu = o->cpus != NULL;
 	if (o->cpus)

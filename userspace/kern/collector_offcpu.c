@@ -33,6 +33,7 @@ static int share_maps(const struct sfbpf_bpf *from, struct offcpu_bpf *to)
 		{ from->maps.tids, to->maps.tids },
 		{ from->maps.excluded, to->maps.excluded },
 		{ from->maps.calls, to->maps.calls },
+		{ from->maps.calls_of_g, to->maps.calls_of_g },
 		{ from->maps.grants, to->maps.grants },
 		{ from->maps.codes, to->maps.codes },
 		{ from->maps.code_grants, to->maps.code_grants },

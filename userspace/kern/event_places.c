@@ -212,6 +212,10 @@ static int add_probe(struct resolving *r, const struct elf_probes *p, uint32_t i
 	place.site.call = p->v[i].kind == PROBE_EXIT ? SF_CALL_EXIT : (uint8_t)r->e->call;
 	if (p->v[i].kind == PROBE_EXIT && !p->exits_known)
 		return 0;
+	if (r->e->call == SF_CALL_WAKE && p->v[i].kind != PROBE_EXIT)
+		return 0;
+	if (r->e->call == SF_CALL_WAKE)
+		place.site.call = SF_CALL_WAKE;
 
 	if (r->e->arg)
 		err = r->e->usdt ? usdt_value(r, p->text + p->v[i].args, &place.site)
@@ -248,19 +252,22 @@ static char *pattern_of(const struct event *e, uint64_t *ret_offset)
 	return pattern;
 }
 
+static bool asks_exits(const struct event *e)
+{
+	return e->call == SF_CALL_ENTRY || e->call == SF_CALL_WAKE;
+}
+
 /* Return probes find all exits of functions, but change the stacks of the program. */
 static int check_returns(struct resolving *r, const struct elf_probes *p)
 {
 	const struct event *e = r->e;
 
-	if (e->call && p->go)
-		return fail(
-			r, -EINVAL,
-			"%s is a program in Go: calls of goroutines, which change their threads, "
-			"cannot be measured yet",
-			e->path);
-	if (!e->at_return && (e->call != SF_CALL_ENTRY || p->exits_known))
+	if (e->call == SF_CALL_PARK || (!e->at_return && (!asks_exits(e) || p->exits_known)))
 		return 0;
+	if (p->go && !e->at_return)
+		return fail(r, -EINVAL,
+			    "the code of the function does not show where it ends (it jumps to "
+			    "another one): name a function above or below it");
 	/* The runtime finds another return address than its own on a stack that it moves. */
 	if (p->go)
 		return fail(r, -EINVAL,
@@ -290,12 +297,13 @@ static int resolve_probe(struct resolving *r)
 	if (e->fd < 0)
 		return fail(r, e->fd, "%s: %s", e->path, strerror(-e->fd));
 	pattern = pattern_of(e, &offset);
-	err = pattern ? elf_reader_probes(r->reader, e->fd,
-					  questions[e->usdt][e->call == SF_CALL_ENTRY], pattern, &p)
+	err = pattern ? elf_reader_probes(r->reader, e->fd, questions[e->usdt][asks_exits(e)],
+					  pattern, &p)
 		      : -ENOMEM;
 	free(pattern);
 	if (err)
 		return fail(r, err, "reading %s: %s", e->path, strerror(-err));
+	e->go = p.go;
 	err = p.n ? check_returns(r, &p) : no_probe(r, p.text);
 	for (uint32_t i = 0; i < p.n && !err; i++)
 		err = add_probe(r, &p, i, offset);
@@ -318,6 +326,9 @@ int events_resolve(struct events *all, struct elf_reader *reader, const uint32_t
 	*why = 0;
 	for (size_t i = 0; i < all->n && !err; i++) {
 		r.e = &all->v[i];
+		r.places += r.e->nplaces;
+		if (r.e->nplaces)
+			continue;
 		if (r.e->from == EVENT_TRACEPOINT)
 			err = resolve_tracepoint(&r);
 		else if (r.e->from == EVENT_PROBE)

@@ -3,6 +3,7 @@
 #include "kern/events.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -282,6 +283,39 @@ int events_add_calls(struct events *e, const char *entry, const char *exit, bool
 		last->call = !exit ? SF_CALL_ENTRY : i ? SF_CALL_PAIR_EXIT : SF_CALL_PAIR_ENTRY;
 	}
 	return 0;
+}
+
+bool events_of_goroutines(const struct events *calls)
+{
+	for (size_t i = 0; i < calls->n; i++)
+		if (calls->v[i].go)
+			return true;
+	return false;
+}
+
+int events_add_parks(struct events *calls, struct events *sampled, char *why, size_t cap)
+{
+	struct events *const to[] = { calls, sampled };
+	char spelling[PATH_MAX + 64];
+	int err = 0;
+
+	if (!events_of_goroutines(calls))
+		return 0;
+#ifndef __x86_64__
+	return fail((struct said){ why, cap }, -ENOTSUP,
+		    "calls of goroutines are measured on x86-64 only");
+#endif
+	for (size_t i = 0; i < calls->n; i++)
+		if (!calls->v[i].go)
+			return fail((struct said){ why, cap }, -ENOTSUP,
+				    "%s is no program in Go, the other one is", calls->v[i].path);
+	snprintf(spelling, sizeof(spelling), "uprobe:%s:runtime.gopark", calls->v[0].path);
+	for (size_t i = 0; i < 2 && !err; i++) {
+		err = events_add(to[i], spelling, why, cap);
+		if (!err)
+			to[i]->v[to[i]->n - 1].call = i ? SF_CALL_WAKE : SF_CALL_PARK;
+	}
+	return err;
 }
 
 int events_filter(struct events *all, const char *text, char *why, size_t cap)

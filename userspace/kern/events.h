@@ -48,6 +48,7 @@ struct event {
 	 * it is one end of a call. SF_CALL_NONE: hits are samples
 	 */
 	enum sf_call_site call;
+	bool go;      /* resolved: a program in Go */
 	bool returns; /* SF_CALL_ENTRY: return probes may be used where code does not show exits */
 	uint8_t arg_size; /* 0: as it is */
 	bool arg_signed;
@@ -74,6 +75,14 @@ int events_add(struct events *e, const char *spelling, char *why, size_t cap);
  */
 int events_add_calls(struct events *e, const char *entry, const char *exit, bool returns, char *why,
 		     size_t cap);
+/*
+ * Adds where goroutines begin to wait to calls, and where they go on to sampled events, if resolved
+ * calls are those of a Go program. 0; -ENOTSUP: calls of goroutines cannot be measured on this
+ * machine, or calls of other programs are among them; -EINVAL, -ENOMEM.
+ */
+int events_add_parks(struct events *calls, struct events *sampled, char *why, size_t cap);
+/* Whether resolved calls are those of goroutines. */
+bool events_of_goroutines(const struct events *calls);
 /* Sets the filter of the last event, which must be a tracepoint. 0 or -EINVAL. */
 int events_filter(struct events *e, const char *text, char *why, size_t cap);
 /* Adds cpu-clock to an empty list. */

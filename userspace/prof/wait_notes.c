@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#define GOPARK "runtime.gopark" /* where goroutines wait, outside the kernel */
+
 struct pattern {
 	const char *prefix;
 	enum wait_note note;
@@ -460,6 +462,34 @@ static bool polls_for_work(const struct profile_stack *s, const uint32_t *ids,
 	return at < s->n_user ? is_language_loop(s, ids, sz, at) : !is_library(caller);
 }
 
+/* ---- Goroutines ---- */
+
+/* Functions of Go that wait in runtime.gopark; the innermost one decides. */
+static const struct pattern go_waits[] = {
+	{ "time.Sleep", WAIT_SLEEP },
+	{ "runtime.timeSleep", WAIT_SLEEP },
+	{ "runtime.netpollblock", WAIT_ANSWER },
+	{ "internal/poll.runtime_pollWait", WAIT_ANSWER },
+	{ "runtime.chan", WAIT_CHANNEL },
+	{ "runtime.selectgo", WAIT_CHANNEL },
+	{ "runtime.block", WAIT_CHANNEL },
+	{ "runtime.semacquire", WAIT_SYNC },
+	{ "sync.", WAIT_SYNC },
+	{ "internal/sync.", WAIT_SYNC },
+};
+
+static enum wait_note parked(const struct profile_stack *s, const uint32_t *ids,
+			     const struct symbolizer *sz)
+{
+	for (size_t k = 1; k < s->n_user; k++) {
+		const struct pattern *p = MATCH(go_waits, symbolizer_name(sz, ids[k]));
+
+		if (p)
+			return p->note;
+	}
+	return WAIT_OTHER;
+}
+
 /* ---- All waits ---- */
 
 static enum wait_note blocked(const struct profile_stack *s, const uint32_t *ids,
@@ -499,6 +529,8 @@ enum wait_note wait_note_of(const struct profile_stack *s, const uint32_t *ids,
 	default:
 		if (!(s->flags & SF_SAMPLE_USER) && s->state != SF_OFF_D)
 			return WAIT_KTHREAD;
+		if (!s->n_kernel && s->n_user && !strcmp(symbolizer_name(sz, ids[0]), GOPARK))
+			return parked(s, ids, sz);
 		return blocked(s, ids, sz);
 	}
 }

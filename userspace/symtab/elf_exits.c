@@ -17,7 +17,7 @@ int elf_exits_part(struct elf_exits *e, uint64_t start, uint64_t size, bool entr
 			return 0;
 	if (vec_reserve(&e->v, &e->cap, e->n + 1, sizeof(*e->v)))
 		return -ENOMEM;
-	e->v[e->n++] = (struct elf_exits_part){ start, size, entry };
+	e->v[e->n++] = (struct elf_exits_part){ start, size, entry, start };
 	return 0;
 }
 
@@ -75,7 +75,22 @@ static const struct code_arch *arch_of(const struct elf_image *img)
 	return img->machine == EM_X86_64 ? code_arch_x86() : NULL;
 }
 
-int elf_exits_find(struct elf_exits *e, const struct elf_image *img,
+/*
+ * Go's functions begin with a test of the stack's size. If it is too small, they call the runtime
+ * and then jump to their start:
+ *
+ *   start: cmp 16(%r14),%rsp    jbe more    ...    more: call morestack    jmp start
+ *
+ * For large frames there are two such branches.
+ */
+#define TEST_BYTES 64
+
+static bool restarts(const struct elf_exits_part *p, const struct code_op *op, uint64_t after_test)
+{
+	return p->entry && op->kind == OP_JUMP && op->target == p->start && after_test;
+}
+
+int elf_exits_find(struct elf_exits *e, const struct elf_image *img, bool go,
 		   void (*fn)(void *ctx, uint64_t vaddr), void *ctx, bool *ret_known)
 {
 	const struct code_arch *arch = arch_of(img);
@@ -86,10 +101,10 @@ int elf_exits_find(struct elf_exits *e, const struct elf_image *img,
 	if (arch && !code)
 		return -ENOMEM;
 	for (size_t i = 0; i < e->n && *ret_known && !err; i++) {
-		const struct elf_exits_part *p = &e->v[i];
+		struct elf_exits_part *p = &e->v[i];
 		struct switching jump = { CODE_NO_REG, CODE_NO_REG };
+		uint64_t off, after_test = 0, more = 0;
 		struct code_op op;
-		uint64_t off;
 
 		*ret_known = p->size && p->size <= ELF_EXITS_MOST &&
 			     elf_image_vaddr_to_offset(img, p->start, &off) && off <= img->size &&
@@ -100,7 +115,15 @@ int elf_exits_find(struct elf_exits *e, const struct elf_image *img,
 			arch->decode(code + at, p->size - at, p->start + at, &op);
 			if (op.kind == OP_RET)
 				fn(ctx, p->start + at);
-			*ret_known = !leaves(e, &op, &jump);
+			if (op.kind == OP_BRANCH && at < TEST_BYTES &&
+			    (!after_test || op.target == more)) {
+				more = op.target;
+				after_test = p->start + at + op.len;
+			}
+			if (go && restarts(p, &op, after_test))
+				p->once = after_test;
+			else
+				*ret_known = !leaves(e, &op, &jump);
 			follow_switch(&jump, &op);
 		}
 	}

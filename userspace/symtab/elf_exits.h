@@ -20,6 +20,11 @@ struct elf_exits { /* zeroed: empty */
 	struct elf_exits_part {
 		uint64_t start, size; /* virtual addresses */
 		bool entry;	      /* a function begins there */
+		/*
+		 * Where each call comes by once: the start, but in Go after the test of the stack,
+		 * which jumps back to the start when the stack has grown
+		 */
+		uint64_t once;
 	} * v;
 	size_t n, cap;
 };
@@ -27,10 +32,10 @@ struct elf_exits { /* zeroed: empty */
 /* Adds a function, or a part of one. 0 or -ENOMEM. */
 int elf_exits_part(struct elf_exits *e, uint64_t start, uint64_t size, bool entry);
 /*
- * Calls fn with the virtual address of each exit. *ret_known: there are no others. 0 or -errno. The
- * worker.
+ * Calls fn with the virtual address of each exit, and sets the parts' `once`. go: the file is a Go
+ * program. *ret_known: there are no other exits. 0 or -errno. The worker.
  */
-int elf_exits_find(struct elf_exits *e, const struct elf_image *img,
+int elf_exits_find(struct elf_exits *e, const struct elf_image *img, bool go,
 		   void (*fn)(void *ctx, uint64_t vaddr), void *ctx, bool *ret_known);
 void elf_exits_free(struct elf_exits *e);
 

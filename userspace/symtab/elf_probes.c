@@ -307,6 +307,22 @@ static void add_exit(void *ctx, uint64_t vaddr)
 		add_place(s, &p);
 }
 
+/* Moves the entries to where each call comes by once. */
+static void move_entries(struct search *s)
+{
+	for (size_t i = 0; i < s->exits.n; i++) {
+		const struct elf_exits_part *p = &s->exits.v[i];
+		uint64_t from, to;
+
+		if (p->once == p->start || !elf_image_vaddr_to_offset(s->img, p->start, &from) ||
+		    !elf_image_vaddr_to_offset(s->img, p->once, &to))
+			continue;
+		for (uint32_t k = 0; k < s->to->n; k++)
+			if (s->to->v[k].kind == PROBE_ENTRY && s->to->v[k].off == from)
+				s->to->v[k].off = to;
+	}
+}
+
 int elf_probes_read(const struct elf_image *img, enum elf_probes_of what, const char *pattern,
 		    struct elf_probes *ret)
 {
@@ -329,7 +345,8 @@ int elf_probes_read(const struct elf_image *img, enum elf_probes_of what, const 
 	else
 		functions(s);
 	if (!s->err && ret->n && what == ELF_PROBES_CALLS)
-		s->err = elf_exits_find(&s->exits, img, add_exit, s, &ret->exits_known);
+		s->err = elf_exits_find(&s->exits, img, ret->go, add_exit, s, &ret->exits_known);
+	move_entries(s);
 	if (!s->err && !ret->n) {
 		ret->text_len = 0;
 		put_text(s, s->nearest);

@@ -409,8 +409,8 @@ static int write_result(struct oneshot *r, const struct run_stats *st)
 			  .usec = o->offcpu != NULL,
 			  .unit = !o->offcpu && events_weighted(o->events) ? events_unit(o->events)
 									   : NULL,
-			  .groups = o->events->n > 1 ? o->events->names : r->groups,
-			  .ngroups = o->events->n > 1 ? o->events->n : r->ngroups },
+			  .groups = r->ngroups || o->events->n == 1 ? r->groups : o->events->names,
+			  .ngroups = r->ngroups || o->events->n == 1 ? r->ngroups : o->events->n },
 	};
 	int err;
 

@@ -151,6 +151,16 @@ int session_refused(const struct collector_error *why)
 	return complain((int)codes[why->trouble], "%s", why->text);
 }
 
+/* Finds the probes of calls, and those of waiting goroutines. 0 or -errno. */
+static int resolve_calls(struct session *s, const struct collector_opts *o, char *why, size_t cap)
+{
+	int err = events_resolve(o->calls, &s->reader, o->pids, o->npids, why, cap);
+
+	if (!err)
+		err = events_add_parks(o->calls, o->events, why, cap);
+	return err ? err : events_resolve(o->calls, &s->reader, o->pids, o->npids, why, cap);
+}
+
 int session_open(struct session *s, const struct collector_opts *opts)
 {
 	struct collector_opts with_servers = *opts;
@@ -186,11 +196,10 @@ int session_open(struct session *s, const struct collector_opts *opts)
 	if (!s->symbols || !s->codes || !s->profile)
 		return complain(EXIT_FAILED, "out of memory");
 	with_servers.codes = s->codes;
+	if (opts->calls && resolve_calls(s, opts, text, sizeof(text)))
+		return complain(EXIT_USAGE, "%s", text);
 	if (events_resolve(opts->events, &s->reader, opts->pids, opts->npids, text, sizeof(text)))
 		return complain(EXIT_USAGE, "-e %s", text);
-	if (opts->calls &&
-	    events_resolve(opts->calls, &s->reader, opts->pids, opts->npids, text, sizeof(text)))
-		return complain(EXIT_USAGE, "%s", text);
 	s->collector = collector_new(&with_servers, s->modules, &why);
 	if (!s->collector)
 		return session_refused(&why);

@@ -173,9 +173,10 @@ static void take(void *ctx, const struct sf_sample *rec)
 {
 	struct slow *s = ctx;
 	struct session *session = &s->r.session;
-	struct profile_times t = { .count = 1, .state = PROFILE_RUNNING };
+	uint64_t parked_ns = (rec->weight >> 32) * NUM_US;
+	struct profile_times t = { .count = 1, .state = parked_ns ? SF_OFF_S : PROFILE_RUNNING };
 	struct calls_piece piece = { .number = (uint32_t)rec->weight,
-				     .start_ns = rec->time_ns,
+				     .start_ns = rec->time_ns - parked_ns,
 				     .woken_ns = rec->time_ns,
 				     .end_ns = rec->time_ns };
 	size_t stack;
