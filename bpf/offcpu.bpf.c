@@ -199,6 +199,20 @@ static __always_inline void off_open(struct off_task *t, u32 state, bool wanted,
 }
 
 /*
+ * Whether a thread that leaves is in a call, which is that of its block then. Not inlined, see
+ * off_switched_to.
+ */
+static __noinline int off_in_call(struct task_struct *prev)
+{
+	struct off_task *t = off_task(prev);
+
+	if (!t)
+		return 0;
+	t->call = call_takes(prev);
+	return t->call != 0;
+}
+
+/*
  * ctx: preempt, prev, next, prev's state. current is still prev. prev leaves and next returns at
  * the same time, as in the scheduler's accounting. The cost of the tracepoints is part of next's
  * running time.
@@ -207,7 +221,7 @@ static __always_inline void off_switched(u64 *ctx)
 {
 	struct task_struct *prev = (struct task_struct *)ctx[1];
 	u64 task = bpf_get_current_task();
-	u32 state = off_state(ctx[0] & 1, ctx[3]), call = 0;
+	u32 state = off_state(ctx[0] & 1, ctx[3]);
 	bool wanted, tracked = off_tracks(state) && !(ctx[3] & OFF_TASK_DEAD);
 	u64 now = off_clock(prev);
 	struct off_task *t;
@@ -219,10 +233,6 @@ static __always_inline void off_switched(u64 *ctx)
 	if (!(tracked || cfg_off_at_leave) || !prev->pid)
 		return;
 	wanted = off_kind_wanted(task) && task_wanted(task, prev->tgid, prev->pid);
-	if (cfg_calls && wanted) {
-		call = call_takes(prev);
-		wanted = call != 0;
-	}
 	if (!wanted && !cfg_off_chains)
 		return;
 	t = off_task(prev);
@@ -230,8 +240,8 @@ static __always_inline void off_switched(u64 *ctx)
 		return;
 	if (cfg_off_at_leave && t->since != OFF_ON) /* its return was not reported: see off_back */
 		off_switched_to(prev, off_arrival(prev));
-	if (cfg_calls)
-		t->call = call;
+	if (cfg_calls && !off_in_call(prev))
+		return;
 	if (tracked)
 		off_open(t, state, wanted, now);
 }

@@ -7,6 +7,7 @@
 #include "core/event.bpf.h"
 #include "core/filter.bpf.h"
 #include "core/kload.bpf.h"
+#include "core/latency.bpf.h"
 #include "core/maps.bpf.h"
 #include "core/sample.bpf.h"
 #include "border/sfbpf_shared.h"
@@ -121,6 +122,8 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx, u32 cpu)
 		if (!of.weight)
 			return 0;
 	}
+	if (cfg_latency_us)
+		of.weight = latency_of(pid);
 	st->taken++;
 	s->reads = s->hits = 0;
 	if (s->busy) {
@@ -219,6 +222,14 @@ SEC("?uprobe")
 int on_call(void *ctx)
 {
 	return TIMED(take_call(ctx));
+}
+
+/* ctx: preempt, prev, next */
+SEC("?tp_btf/sched_switch")
+int on_running(u64 *ctx)
+{
+	note_running(((struct task_struct *)ctx[2])->tgid);
+	return 0;
 }
 
 /*

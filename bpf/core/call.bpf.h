@@ -88,8 +88,9 @@ static __always_inline struct call_task *call_state(struct task_struct *task)
 
 /*
  * The number of the current task's call, in which something is about to be taken; 0: it is in none.
+ * Not inlined: its part of the BPF stack is gone when the caller takes a stack.
  */
-static __always_inline u32 call_takes(struct task_struct *task)
+static __attribute__((noinline)) u32 call_takes(struct task_struct *task)
 {
 	struct call_task *c = call_state(task);
 

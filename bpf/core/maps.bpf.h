@@ -467,6 +467,7 @@ KNOB __u64 cfg_event_period = 1; /* tracepoints and probes: one in this many hit
 KNOB bool cfg_by_cpu = false;	 /* cpu_wanted() */
 KNOB __u64 cfg_cpu_mask[128] = {};
 KNOB bool cfg_many_events = false; /* perf events have cookies: the numbers of their sites */
+KNOB __u64 cfg_latency_us = 0;	   /* latency.bpf.h: the period; 0: samples count for 1 */
 KNOB bool cfg_calls = false;	   /* only what happens in calls is taken (call.bpf.h) */
 KNOB bool cfg_call_g = false;	   /* calls are those of goroutines, not of threads */
 KNOB bool cfg_call_words = false;  /* the word at the entry's stack pointer is not changed */

@@ -607,6 +607,31 @@ def link_ids(pid):
     return found
 
 
+def check_latency(name):
+    """--latency: nine tenths of the time in one thread are nine tenths, whatever other threads take
+    in the last tenth.
+    """
+    program, folded = h.copy_program("parallel", "parallel"), h.tmpfile("latency.folded")
+    shares = {}
+    for option in ([], ["--latency"]):
+        subprocess.run([h.SFBPF, "record", "-q", "-F", "997", *option, "-o", folded, "--", program,
+                        "3", "32"], check=True, timeout=60)
+        with open(folded) as f:
+            lines = [line.rsplit(" ", 1) for line in f]
+        total = sum(int(n) for _, n in lines)
+        shares[len(option)] = sum(int(n) for s, n in lines if ";run_alone" in s) / total
+        if option and not .9 * 3e6 < total < 1.02 * 3e6:
+            h.fail(name, "%d us in 3 s" % total)
+            return
+    cpus = min(os.cpu_count(), 32)
+    errors = []
+    if abs(shares[1] - .9) > .02:
+        errors.append("%.3f of the time in one thread" % shares[1])
+    if abs(shares[0] - 9 / (9 + cpus)) > .05:
+        errors.append("%.3f of the CPU time in one thread" % shares[0])
+    h.check(name, errors)
+
+
 def check_events_stay(name):
     """The events of CPUs are made anew after the machine slept, and not otherwise."""
     rec = h.Recording(["-F", "99"])
@@ -644,5 +669,5 @@ h.run_checks([
     check_static_without_tables, check_exit_usage,
     check_exit_missing_pid, check_exit_not_root, check_exit_unwritable,
     check_exit_full_disk, check_exit_closed_stdout, check_exit_namespaces, check_doctor,
-    check_binary_on_terminal, check_events_stay, check_interrupt
+    check_binary_on_terminal, check_latency, check_events_stay, check_interrupt
 ])

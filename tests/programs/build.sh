@@ -84,6 +84,7 @@ plain() {
 	c probe probe.c
 	c probed probed.c
 	c slowcalls slowcalls.c -pthread
+	c parallel parallel.c -pthread
 	c probe-fp probe.c -fno-omit-frame-pointer
 	nested
 	c onerow onerow.c

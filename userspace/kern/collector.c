@@ -84,6 +84,7 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 	ro->cfg_filter = o->filter;
 	ro->cfg_event_period = o->period ? o->period : 1;
 	ro->cfg_many_events = o->events->n > 1;
+	ro->cfg_latency_us = o->latency && o->hz ? NUM_S / NUM_US / o->hz : 0;
 	ro->cfg_calls = o->calls != NULL;
 	ro->cfg_call_g = o->calls && events_of_goroutines(o->calls);
 	ro->cfg_call_words = o->calls && collector_keeps_words(o->calls);
@@ -493,6 +494,8 @@ int collector_attach(struct collector *c, struct collector_error *err)
 					      "this kernel cannot trace process creation "
 					      "(tp_btf/sched_process_fork)");
 	}
+	if (c->opts.latency)
+		c->skel->links.on_running = bpf_program__attach(c->skel->progs.on_running);
 	if (collector_attach_events(c, err))
 		return -1;
 	rc = c->offcpu ? attach_offcpu(c) : 0;

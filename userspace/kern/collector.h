@@ -29,6 +29,7 @@ struct collector_opts {
 	void (*call)(void *ctx, const struct sf_call *rec); /* takes the calls that were kept */
 	void *call_ctx;
 	uint64_t hz, period;	  /* hz, or period if hz is 0 */
+	bool latency;		  /* weights are elapsed microseconds of the process; needs hz */
 	bool user, kernel;	  /* parts of the stack to record */
 	bool native;		  /* record evaluation loops of languages, too */
 	bool all_languages;	  /* walk all languages from the start, met or not */

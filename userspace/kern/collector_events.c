@@ -41,6 +41,8 @@ void collector_choose_programs(const struct collector *c, struct sfbpf_bpf *skel
 				  collector_takes(c, EVENT_TRACEPOINT));
 	bpf_program__set_autoload(skel->progs.on_probe_jump, collector_takes(c, EVENT_PROBE));
 	bpf_program__set_autoload(skel->progs.on_call, c->opts.calls != NULL);
+	bpf_program__set_autoload(skel->progs.on_running, c->opts.latency);
+	bpf_map__set_max_entries(skel->maps.running, (uint32_t)c->ncpus);
 }
 
 static int explain(const char *event, int rc, struct collector_error *err)

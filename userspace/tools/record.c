@@ -26,6 +26,9 @@ static const struct option_spec options[] = {
 	{ OPT_EXACT, "exact", NULL,
 	  "with --wall: measure the running time of each thread, too; samples divide it among its "
 	  "stacks" },
+	{ OPT_LATENCY, "latency", NULL,
+	  "weigh samples by elapsed time instead of CPU time: each counts for its period divided "
+	  "by the number of threads of its process that run at that moment, in microseconds" },
 	{ OPT_STATE_AT, "state-at", "leaf|root",
 	  "where stacks of --wall have what the thread did: [running], [blocked: futex], ... "
 	  "(default: leaf)" },
@@ -79,7 +82,7 @@ static void say_work(struct session *s)
 
 static void opened(struct oneshot *r)
 {
-	r->event = r->common.collect.events->text;
+	r->event = r->common.collect.latency ? "latency" : r->common.collect.events->text;
 	r->hz = (double)r->common.collect.hz;
 	if (r->by_thread)
 		profile_by_thread(r->session.profile);
@@ -114,6 +117,9 @@ static int take_option(void *ctx, int id, const char *arg)
 	case OPT_EXACT:
 		r->exact = true;
 		return 0;
+	case OPT_LATENCY:
+		r->common.collect.latency = true;
+		return 0;
 	case OPT_STATE_AT:
 		r->state_at = !strcmp(arg, "leaf")   ? OUT_WALL_LEAF
 			      : !strcmp(arg, "root") ? OUT_WALL_ROOT
@@ -138,9 +144,19 @@ static int parse(struct oneshot *r, int argc, char **argv)
 				r->state_at ? "--state-at"
 				: r->exact  ? "--exact"
 					    : "-m");
+	if (r->common.collect.latency && r->wall)
+		return complain(EXIT_USAGE, "--latency divides CPU time, and --wall has all time: "
+					    "use one of them");
 	if (r->wall && r->state_at)
 		r->wall = r->state_at;
-	return common_opts_check(&r->common);
+	err = common_opts_check(&r->common);
+	if (!err && r->common.collect.latency &&
+	    (!events_are_clock(&r->common.events) || !r->common.collect.hz))
+		return complain(EXIT_USAGE,
+				"--latency adds times, so it needs -e cpu-clock and a "
+				"frequency, not %s",
+				r->common.collect.hz ? r->common.events.text : "-c");
+	return err;
 }
 
 static int record_run(int argc, char **argv)

@@ -407,8 +407,10 @@ static int write_result(struct oneshot *r, const struct run_stats *st)
 			  .user_only = !o->kernel,
 			  .kernel_only = !o->user,
 			  .usec = o->offcpu != NULL,
-			  .unit = !o->offcpu && events_weighted(o->events) ? events_unit(o->events)
-									   : NULL,
+			  .unit = o->latency ? "microseconds"
+				  : !o->offcpu && events_weighted(o->events)
+					  ? events_unit(o->events)
+					  : NULL,
 			  .groups = r->ngroups || o->events->n == 1 ? r->groups : o->events->names,
 			  .ngroups = r->ngroups || o->events->n == 1 ? r->ngroups : o->events->n },
 	};
