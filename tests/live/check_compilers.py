@@ -71,6 +71,8 @@ def run(sfbpf, name, argv, programs, errors):
         return
     with open(stats) as f:
         for program, v in json.load(f)["bpf"].items():
+            if name == "slow" and program != "on_call":     # the others are larger in it
+                continue
             now = [v["verified_insns"], v["verifier_states"]]
             programs[program] = max(programs.get(program, now), now)
 
