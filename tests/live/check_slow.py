@@ -12,7 +12,7 @@ import subprocess
 import harness as h
 
 OVER = "4ms"
-CALLS = 2000
+CALLS = 1000
 TRIES = 4
 # mode: the function with the cause, what most of it is. "": not said, as the machine decides.
 CAUSES = {
@@ -166,9 +166,9 @@ def check_process(name):
 def check_many(name):
     """Many short calls: all are counted."""
     program = h.copy_program("slowcalls", "slowcalls")
-    report, own = slow("usual_work", ["--over", OVER], [program, "sleep", "300000"])
+    report, own = slow("usual_work", ["--over", OVER], [program, "sleep", "100000"])
     errors = []
-    if report["calls"] != 300000 or report["unmatched"] or report["lost"]:
+    if report["calls"] != 100000 or report["unmatched"] or report["lost"]:
         errors.append("%d calls, %d unmatched, %d lost" %
                       (report["calls"], report["unmatched"], report["lost"]))
     h.check(name, errors)
