@@ -380,10 +380,12 @@ def check_formats_several(name):
     """Several -o: a full disk costs its own output only, and mistakes are found at once."""
     errors = []
     good, stats = h.tmpfile("good.folded"), h.tmpfile("several.json")
+    busy = h.start(["/bin/sh", "-c", "while :; do :; done"])
     p = subprocess.run([h.SFBPF, "record", "-o", "/dev/full", "--format", "json", "-o", good,
                         "--stats", stats, "0.5"], capture_output=True, text=True, check=False)
     if p.returncode != 1 or "No space left" not in p.stderr or not sum(report(good).values()):
         errors.append("full: %d %s" % (p.returncode, p.stderr.strip()))
+    h.stop(busy)
     for options, want in ((("-o", good, "-o", good), "same file"),
                           (("-o", "-", "-o", "-"), "one output only"),
                           (("-o", good, "-o", h.tmpfile("x.html"), "--format", "pprof"),
