@@ -60,8 +60,8 @@ struct {
 } calls SEC(".maps");
 
 /*
- * Go on x86-64: the last word of the thread-local storage of programs. Programs whose C code has
- * more of it are found out at each entry.
+ * Where Go keeps g on x86-64, from the thread pointer. In a program with C code that has
+ * thread-local variables, it may be elsewhere: call_make compares it with the register at entries.
  */
 #define CALL_G_AT	  (-8ull)
 #define CALL_G_STACK_HIGH 8
@@ -112,7 +112,7 @@ struct {
 /* ns; written by user space: calls of this length or more are slow. */
 __u64 calls_over = 0;
 
-/* A program of a probe can be preempted by another task's, so counts of a CPU are added up so. */
+/* Another task's program may preempt this one on the CPU, so it adds to counters at once. */
 static __always_inline void call_count(u64 *counter, u64 n)
 {
 	__sync_fetch_and_add(counter, n);

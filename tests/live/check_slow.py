@@ -176,7 +176,7 @@ def check_many(name):
 
 def check_formats(name):
     program = h.copy_program("slowcalls", "slowcalls")
-    text, html, pprof = (h.tmpfile("slow" + s) for s in (".txt", ".html", ".pb.gz"))
+    html, pprof = h.tmpfile("slow.html"), h.tmpfile("slow.pb.gz")
     p = subprocess.run([h.SFBPF, "slow", "-q", "--over", OVER, "--format", "text", "-o", "-",
                         "-o", html, "-o", pprof, "slow_serve", "--", program, "sleep", "1000"],
                        capture_output=True, text=True, timeout=60)
@@ -191,7 +191,6 @@ def check_formats(name):
         errors.append("html has no [typical] and [slow]")
     if not os.path.getsize(pprof):
         errors.append("pprof is empty")
-    del text
     h.check(name, errors)
 
 

@@ -337,6 +337,9 @@ static int read_own(const char *pattern, enum elf_probes_of what, struct elf_pro
 	return err;
 }
 
+int events_two_exits(volatile int *x);
+int events_ends_elsewhere(volatile int *x);
+
 /* Two exits, and none that is a jump to another function. */
 __attribute__((noinline)) int events_two_exits(volatile int *x)
 {

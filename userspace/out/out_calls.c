@@ -36,8 +36,6 @@ struct table {
 	const struct out_report *r;
 	struct row *rows; /* index: symbol, until they are sorted */
 	size_t n;
-	uint32_t own; /* index of the module that has the called function */
-	bool found;   /* the called function was found in stacks */
 	double per_call[CALLS_GROUPS];
 };
 
@@ -60,14 +58,11 @@ static bool is_called(const struct out_report *r, uint32_t symbol)
 }
 
 /* The place of the outermost activation of the called function; n: it is not there. */
-static size_t find_called(struct table *t, const struct profile_frames *f)
+static size_t find_called(const struct out_report *r, const struct profile_frames *f)
 {
 	for (size_t k = f->n; k-- > 0;)
-		if (is_called(t->r, f->list[k].symbol)) {
-			t->own = symbolizer_module_index(t->r->symbols, f->list[k].symbol);
-			t->found = true;
+		if (is_called(r, f->list[k].symbol))
 			return k;
-		}
 	return f->n;
 }
 
@@ -82,7 +77,7 @@ static int add_stack(struct table *t, size_t i, struct profile_frames *f)
 	err = note < 0 ? note : profile_frames(r->profile, i, r->symbols, true, true, f);
 	if (err)
 		return err;
-	top = find_called(t, f);
+	top = find_called(r, f);
 	for (size_t k = 0; k < f->n && k <= top; k++) {
 		struct row *row = &t->rows[f->list[k].symbol];
 
@@ -127,8 +122,7 @@ static bool is_library(const struct table *t, uint32_t symbol)
 
 	if (*name == '[')
 		return true;
-	if (t->found && symbolizer_module_index(t->r->symbols, symbol) == t->own &&
-	    is_called(t->r, symbol))
+	if (is_called(t->r, symbol))
 		return false;
 	for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++)
 		if (!strncmp(module, modules[i], strlen(modules[i])))

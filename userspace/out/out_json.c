@@ -296,15 +296,15 @@ static int put_stack(struct json *j, const struct out_report *r, struct out_cont
 
 int out_json(const struct out_report *r, FILE *f)
 {
-	struct out_containers *oc = out_containers_of(r);
+	struct out_containers *oc;
 	struct json j = json_on(f);
 	int err;
 
 	if (r->calls) {
-		out_containers_done(r, oc);
 		err = out_calls_json(r, f);
 		return err ? err : out_finish(f);
 	}
+	oc = out_containers_of(r);
 	if (!oc)
 		return -ENOMEM;
 	json_object(&j, NULL);

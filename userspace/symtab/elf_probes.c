@@ -202,7 +202,8 @@ static void each_function(struct search *s, const struct elf_image *syms, uint32
 		if (len >= sizeof(raw) || len == strings.view.len - name)
 			continue;
 		memcpy(raw, strings.view.base + name, len + 1);
-		s->to->throws |= handles_exceptions(raw);
+		if (s->what == ELF_PROBES_CALLS)
+			s->to->throws |= handles_exceptions(raw);
 		if ((kind == STT_FUNC || kind == STT_NOTYPE) && section != SHN_UNDEF &&
 		    section < SHN_LORESERVE)
 			try_function(s, raw, vaddr, size);

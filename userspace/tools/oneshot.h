@@ -63,7 +63,7 @@ struct oneshot { /* zeroed: empty */
 	struct slices slices;
 	struct out_blocks blocked; /* offcpu: what its text shows besides stacks */
 	const char *event;	   /* what the tool measures */
-	const char *const *groups; /* names of profile_stack.group, if not those of events */
+	const char *const *groups; /* names of profile_stack.group; NULL: there is one */
 	size_t ngroups;
 	const struct out_calls *calls; /* slow: what its text and JSON show; NULL: none */
 	double hz;		       /* the frequency; 0: none */

@@ -84,6 +84,10 @@ static void opened(struct oneshot *r)
 {
 	r->event = r->common.collect.latency ? "latency" : r->common.collect.events->text;
 	r->hz = (double)r->common.collect.hz;
+	if (r->common.events.n > 1) {
+		r->groups = r->common.events.names;
+		r->ngroups = r->common.events.n;
+	}
 	if (r->by_thread)
 		profile_by_thread(r->session.profile);
 	if (r->slices_wanted)

@@ -411,8 +411,8 @@ static int write_result(struct oneshot *r, const struct run_stats *st)
 				  : !o->offcpu && events_weighted(o->events)
 					  ? events_unit(o->events)
 					  : NULL,
-			  .groups = r->ngroups || o->events->n == 1 ? r->groups : o->events->names,
-			  .ngroups = r->ngroups || o->events->n == 1 ? r->ngroups : o->events->n },
+			  .groups = r->groups,
+			  .ngroups = r->ngroups },
 	};
 	int err;
 

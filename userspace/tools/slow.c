@@ -73,24 +73,31 @@ const struct tool_spec slow_tool = {
 
 /* ---- What is called ---- */
 
-/* Pairs of USDT probes by the ends of their names. */
-static const struct {
-	const char *begin, *end;
-} pairs[] = { { "entry", "return" }, { "entry", "exit" }, { "start", "done" },
-	      { "start", "end" },    { "start", "stop" }, { "begin", "end" },
-	      { "begin", "finish" }, { "begin", "done" }, { "enter", "exit" },
-	      { "request", "reply" } };
-
-/* The spelling of the other end of a pair. NULL: none is known. The caller frees it. */
-static char *other_end(const char *usdt, size_t pair)
+/*
+ * The spelling of the probe at the other end: "start" at the end of the name becomes "done". NULL:
+ * none is known, or out of memory. The caller frees it.
+ */
+static char *other_end(const char *usdt)
 {
-	size_t len = strlen(usdt), cut = strlen(pairs[pair].begin);
+	static const struct {
+		const char *begin, *end;
+	} pairs[] = { { "entry", "return" },
+		      { "start", "done" },
+		      { "begin", "end" },
+		      { "enter", "exit" },
+		      { "request", "reply" } };
+	size_t len = strlen(usdt);
 	char *ret = NULL;
 
-	if (len <= cut || strcmp(usdt + len - cut, pairs[pair].begin) ||
-	    asprintf(&ret, "%.*s%s", (int)(len - cut), usdt, pairs[pair].end) < 0)
-		return NULL;
-	return ret;
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		size_t cut = strlen(pairs[i].begin);
+
+		if (len > cut && !strcmp(usdt + len - cut, pairs[i].begin))
+			return asprintf(&ret, "%.*s%s", (int)(len - cut), usdt, pairs[i].end) < 0
+				       ? NULL
+				       : ret;
+	}
+	return NULL;
 }
 
 /* Whether it begins with the name of a file: "libc.so.6:fsync", but not "Pool::get". */
@@ -128,22 +135,17 @@ static int add_probes(struct slow *s, const char *entry, const char *exit)
 		       : 0;
 }
 
-/* A USDT probe that begins something; which name its end has is tried when files are read. */
+/* A USDT probe that begins something */
 static int add_usdt(struct slow *s, const char *entry)
 {
-	int err = -1;
-
-	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]) && err < 0; i++) {
-		char *exit = other_end(entry, i);
-
-		if (exit)
-			err = add_probes(s, entry, exit);
-		free(exit);
-	}
-	return err < 0 ? complain(EXIT_USAGE,
+	char *exit = other_end(entry);
+	int err = exit ? add_probes(s, entry, exit)
+		       : complain(EXIT_USAGE,
 				  "%s: which probe is the end of the call? Name it with --until",
-				  entry)
-		       : err;
+				  entry);
+
+	free(exit);
+	return err;
 }
 
 static int choose_probes(struct slow *s)
