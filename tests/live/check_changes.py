@@ -613,7 +613,7 @@ def jit_errors(what, stacks, least):
     for s in stacks:
         at = [k for k, f in enumerate(s.frames) if re.match(r"ja_\d$", f)]
         name = s.frames[at[0] + 1] if at and at[0] + 1 < len(s.frames) else "[jit]"
-        if name == "[jit]":         # a bridge
+        if name == "[jit]" or name.endswith("_[k]"): # a bridge; the caller was interrupted
             continue
         if name == "[replaced code]_[j]":
             unsure += s.count
