@@ -3,8 +3,9 @@
  * slowcalls MODE CALLS [THREADS]: calls slow_serve() again and again; each 100th call is slow for
  * the cause that MODE names. Prints what it has measured itself:
  *
- *   calls N slow N slow_us N left N
+ *   calls N slow N slow_us N left N sure N sure_us N
  *
+ * A call is slow by a clock around it, and for sure by a clock inside of it.
  * left: calls that did not return (longjmp, and threads that end inside).
  */
 #include <errno.h>
@@ -31,9 +32,10 @@ static volatile unsigned long sink;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static volatile int lock_wanted, lock_held;
 static __thread jmp_buf away;
+static __thread long inside_ns; /* the last call's time, by the clock inside of it */
 
 struct sums {
-	long calls, slow, slow_ns, left;
+	long calls, slow, slow_ns, left, sure, sure_ns;
 };
 
 static long now(void)
@@ -186,13 +188,20 @@ static const struct mode *mode;
 
 NOINLINE long slow_serve(long number, int depth)
 {
-	if (mode->recursive && depth < 5)
-		return slow_serve(number, depth + 1) + 1;
+	long start = now();
+
+	if (mode->recursive && depth < 5) {
+		long n = slow_serve(number, depth + 1) + 1;
+
+		inside_ns = now() - start;
+		return n;
+	}
 	usual_work();
 	if (mode->leaves && number % EVERY == 50)
 		longjmp(away, 1);
 	if (number % EVERY == EVERY - 1)
 		mode->cause();
+	inside_ns = now() - start;
 	return (long)sink;
 }
 
@@ -218,6 +227,8 @@ static void one(struct sums *s, long number)
 		return;
 	s->slow++;
 	s->slow_ns += ns;
+	s->sure += inside_ns >= SLOW_NS;
+	s->sure_ns += inside_ns >= SLOW_NS ? inside_ns : 0;
 }
 
 static long calls;
@@ -259,8 +270,10 @@ int main(int argc, char **argv)
 		all.slow += each[i].slow;
 		all.slow_ns += each[i].slow_ns;
 		all.left += each[i].left;
+		all.sure += each[i].sure;
+		all.sure_ns += each[i].sure_ns;
 	}
-	fprintf(stderr, "calls %ld slow %ld slow_us %ld left %ld\n", all.calls, all.slow,
-		all.slow_ns / 1000, all.left);
+	fprintf(stderr, "calls %ld slow %ld slow_us %ld left %ld sure %ld sure_us %ld\n", all.calls,
+		all.slow, all.slow_ns / 1000, all.left, all.sure, all.sure_ns / 1000);
 	return 0;
 }

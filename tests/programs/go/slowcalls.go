@@ -21,6 +21,8 @@ var (
 	calls     int
 	slow      int
 	slowTime  time.Duration
+	sure      int
+	sureTime  time.Duration
 )
 
 //go:noinline
@@ -63,7 +65,9 @@ func plantedBranch() {
 // A frame that does not fit the stack of a new goroutine, which therefore moves.
 //
 //go:noinline
-func slowServe(n int) int {
+// slowServe returns its time, by the clock inside of it.
+func slowServe(n int) time.Duration {
+	began := time.Now()
 	var big [1024]int
 	big[n%1024] = n
 	usualWork()
@@ -79,7 +83,8 @@ func slowServe(n int) int {
 			plantedBranch()
 		}
 	}
-	return sink + big[(n+1)%1024]
+	sink += big[(n+1)%1024]
+	return time.Since(began)
 }
 
 func hold() {
@@ -108,13 +113,17 @@ func main() {
 					<-have
 				}
 				began := time.Now()
-				slowServe(i)
+				inside := slowServe(i)
 				took := time.Since(began)
 				sums.Lock()
 				calls++
 				if took >= 4*time.Millisecond {
 					slow++
 					slowTime += took
+				}
+				if inside >= 4*time.Millisecond {
+					sure++
+					sureTime += inside
 				}
 				sums.Unlock()
 			}
@@ -123,5 +132,5 @@ func main() {
 	}
 	all.Wait()
 	fmt.Fprintln(os.Stderr, "calls", calls, "slow", slow, "slow_us", slowTime.Microseconds(),
-		"left 0")
+		"left 0 sure", sure, "sure_us", sureTime.Microseconds())
 }
