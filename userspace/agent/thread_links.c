@@ -2,20 +2,15 @@
 #include "agent/thread_links.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/full_io.h"
 #include "base/idmap.h"
 #include "base/process.h"
 #include "base/vec.h"
+#include "paths/process_maps.h"
 
 #define FILES_MOST 16384
-#define LIST_MOST  (1u << 20)	/* bytes of a list of mappings: some 10,000 */
-#define FILE_MOST  (1ull << 30) /* bytes of a file that is read as a copy */
 
 struct thread_links {
 	struct path_opener *opener;
@@ -28,12 +23,6 @@ struct thread_links {
 		uint64_t ctime_ns;
 	} * files;
 	size_t cap;
-};
-
-/* A mapping of a file with code. */
-struct mapping {
-	uint64_t start, end, offset;
-	struct mapped_id id;
 };
 
 struct thread_links *thread_links_new(struct path_opener *opener, struct elf_reader *reader,
@@ -63,54 +52,18 @@ void thread_links_forget(struct thread_links *l, uint32_t pid)
 		l->fn(l->ctx, pid, NULL);
 }
 
-/* The list of mappings, NUL-terminated; the caller frees it. */
-static int list_maps(struct thread_links *l, uint32_t pid, uint32_t owner, char **ret)
-{
-	static struct path_answer answer;
-	static struct path_ask what;
-	int fd, err = -ENOENT;
-	char *list = NULL;
-
-	path_ask_begin(&what, PATH_MAPS, pid, owner);
-	what.live = true;
-	fd = path_open(l->opener, &what, -1, &answer);
-	if (fd < 0)
-		return fd;
-	if (answer.size && answer.size < LIST_MOST) {
-		list = malloc((size_t)answer.size + 1);
-		err = list ? pread_full(fd, list, (size_t)answer.size, 0) : -ENOMEM;
-	}
-	close(fd);
-	if (err) {
-		free(list);
-		return err;
-	}
-	list[answer.size] = 0;
-	*ret = list;
-	return 0;
-}
-
 /*
  * Opens the mapped file and asks for the variable. 0: *ret; -ENOENT, -ENOEXEC: it has none;
  * -EAGAIN: ask later; or the file gave no answer.
  */
-static int read_file(struct thread_links *l, uint32_t pid, uint32_t owner, const struct mapping *m,
-		     struct elf_tls *ret)
+static int read_file(struct thread_links *l, uint32_t pid, uint32_t owner,
+		     const struct process_map *m, struct elf_tls *ret)
 {
-	static struct path_answer answer;
-	static struct path_ask what;
-	int fd, err;
+	int fd = process_maps_open(l->opener, pid, owner, m), err;
 
-	path_ask_begin(&what, PATH_MAPPED, pid, owner);
-	what.live = true;
-	what.most = FILE_MOST;
-	what.mapping.start = m->start;
-	what.mapping.end = m->end;
-	fd = path_open(l->opener, &what, -1, &answer);
 	if (fd < 0)
-		return fd == -ENOENT ? -ESTALE : fd;
-	err = memcmp(&answer.id, &m->id, sizeof(m->id)) ? -ESTALE
-							: elf_reader_tls(l->reader, fd, ret);
+		return fd;
+	err = elf_reader_tls(l->reader, fd, ret);
 	close(fd);
 	return err;
 }
@@ -144,8 +97,8 @@ static void remember(struct thread_links *l, const struct mapped_id *file,
  * of the file itself is remembered: a failure may be due to the process that maps it, or to others.
  * 0 or -EAGAIN.
  */
-static int look_at(struct thread_links *l, uint32_t pid, uint32_t owner, const struct mapping *m,
-		   struct elf_tls *ret)
+static int look_at(struct thread_links *l, uint32_t pid, uint32_t owner,
+		   const struct process_map *m, struct elf_tls *ret)
 {
 	const struct known_file *known = find(l, &m->id);
 	int err = 0;
@@ -162,15 +115,11 @@ static int search(struct thread_links *l, uint32_t pid, uint32_t owner, char *li
 {
 	struct sf_thread_link link = { .start_stack = process_start_stack(pid) };
 	struct elf_tls tls = { .how = SF_TLS_NONE };
-	struct mapping m = { 0 };
-	char *save, *line;
+	struct process_map m = { 0 };
 	int err = 0;
 
-	for (line = strtok_r(list, "\n", &save); line && !err && tls.how == SF_TLS_NONE;
-	     line = strtok_r(NULL, "\n", &save))
-		if (sscanf(line, PROCESS_CONTEXT_SCAN, &m.start, &m.end, &m.offset, &m.id.dev,
-			   &m.id.ino, &m.id.ctime_ns) == 6)
-			err = look_at(l, pid, owner, &m, &tls);
+	while (!err && tls.how == SF_TLS_NONE && process_maps_next(&list, &m))
+		err = look_at(l, pid, owner, &m, &tls);
 	if (err || tls.how == SF_TLS_NONE || !link.start_stack)
 		return err ? err : -ENOENT;
 	link.tls = tls.how == SF_TLS_EXEC ? tls.at : tls.at + m.start - m.offset;
@@ -182,7 +131,7 @@ static int search(struct thread_links *l, uint32_t pid, uint32_t owner, char *li
 int thread_links_find(struct thread_links *l, uint32_t pid, uint32_t owner)
 {
 	char *list = NULL;
-	int err = list_maps(l, pid, owner, &list);
+	int err = process_maps_read(l->opener, pid, owner, &list);
 
 	if (!err)
 		err = search(l, pid, owner, list);

@@ -7,16 +7,10 @@
 
 #include "base/hash.h"
 #include "base/idmap.h"
+#include "elf/elf_symbol.h"
 
 #define NAME_MOST 1023 /* bytes of a name; functions with longer ones are left out */
 #define NO_NAME	  UINT32_MAX
-
-struct symbol {
-	uint32_t name; /* where it is in the string table */
-	uint8_t info;
-	uint16_t section;
-	uint64_t addr;
-};
 
 struct wanted {
 	uint64_t addr;
@@ -35,31 +29,12 @@ struct reader {
 	struct idmap locals; /* hashes of names of local symbols that are wanted */
 };
 
-/* False: the end of the table. */
-static bool next_symbol(struct bytes *b, struct symbol *ret)
-{
-	if (bytes_left(b) < sizeof(Elf64_Sym))
-		return false;
-	ret->name = bytes_u32(b);
-	ret->info = bytes_u8(b);
-	bytes_skip(b, 1);
-	ret->section = bytes_u16(b);
-	ret->addr = bytes_u64(b);
-	bytes_skip(b, 8);
-	return true;
-}
-
 static const char *name_at(const struct reader *r, uint32_t at)
 {
-	struct bytes b = r->strings;
-	const char *name;
-
-	bytes_seek(&b, at);
-	name = bytes_str(&b);
-	return b.err || !*name || strnlen(name, NAME_MOST + 1) > NAME_MOST ? NULL : name;
+	return elf_symbol_name(r->strings, at, NAME_MOST + 1);
 }
 
-static bool is_local(const struct symbol *s)
+static bool is_local(const struct elf_symbol *s)
 {
 	return ELF64_ST_BIND(s->info) == STB_LOCAL;
 }
@@ -84,9 +59,9 @@ static size_t first_from(const struct reader *r, uint64_t addr)
 static void find_symbols(struct reader *r)
 {
 	struct bytes b = r->symbols;
-	struct symbol s;
+	struct elf_symbol s;
 
-	for (uint32_t index = 0; next_symbol(&b, &s); index++) {
+	for (uint32_t index = 0; elf_symbol_next(&b, &s); index++) {
 		uint8_t type = ELF64_ST_TYPE(s.info);
 
 		if (s.section == SHN_UNDEF ||
@@ -116,7 +91,7 @@ static uint64_t hash_of(const struct reader *r, uint32_t name)
 static int count_locals(struct reader *r)
 {
 	struct bytes b = r->symbols;
-	struct symbol s;
+	struct elf_symbol s;
 	uint32_t id;
 	int err = 0;
 
@@ -124,7 +99,7 @@ static int count_locals(struct reader *r)
 		if (r->list[i].name != NO_NAME && r->list[i].local)
 			err = idmap_get(&r->locals, hash_of(r, r->list[i].name), 0,
 					&r->list[i].text);
-	for (uint32_t index = 0; !err && next_symbol(&b, &s); index++) {
+	for (uint32_t index = 0; !err && elf_symbol_next(&b, &s); index++) {
 		uint8_t type = ELF64_ST_TYPE(s.info);
 
 		if (!is_local(&s) || s.section == SHN_UNDEF || type == STT_SECTION ||

@@ -10,6 +10,7 @@
 #include "base/full_io.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "elf/elf_symbol.h"
 #include "elf/go_table.h"
 #include "symtab/elf_exits.h"
 #include "symtab/packed_symbols.h"
@@ -178,6 +179,7 @@ static void each_function(struct search *s, const struct elf_image *syms, uint32
 {
 	const struct elf_shdr *sec = elf_image_section_of_type(syms, type);
 	struct elf_blob table = { 0 }, strings = { 0 };
+	struct elf_symbol sym;
 	char raw[NAME_MOST];
 
 	if (!sec || sec->link >= syms->nshdrs || elf_image_section_bytes(syms, sec, &table) ||
@@ -185,28 +187,18 @@ static void each_function(struct search *s, const struct elf_image *syms, uint32
 		elf_blob_free(&table);
 		return;
 	}
-	while (!s->err && bytes_left(&table.view) >= sizeof(Elf64_Sym)) {
-		uint32_t name = bytes_u32(&table.view);
-		uint8_t kind = ELF64_ST_TYPE(bytes_u8(&table.view));
-		uint16_t section;
-		uint64_t vaddr, size;
-		size_t len;
+	while (!s->err && elf_symbol_next(&table.view, &sym)) {
+		const char *name = elf_symbol_name(strings.view, sym.name, sizeof(raw));
+		uint8_t kind = ELF64_ST_TYPE(sym.info);
 
-		bytes_skip(&table.view, 1);
-		section = bytes_u16(&table.view);
-		vaddr = bytes_u64(&table.view);
-		size = bytes_u64(&table.view);
-		if (!name || name >= strings.view.len)
+		if (!name)
 			continue;
-		len = strnlen((const char *)strings.view.base + name, strings.view.len - name);
-		if (len >= sizeof(raw) || len == strings.view.len - name)
-			continue;
-		memcpy(raw, strings.view.base + name, len + 1);
+		memcpy(raw, name, strlen(name) + 1);
 		if (s->what == ELF_PROBES_CALLS)
 			s->to->throws |= handles_exceptions(raw);
-		if ((kind == STT_FUNC || kind == STT_NOTYPE) && section != SHN_UNDEF &&
-		    section < SHN_LORESERVE)
-			try_function(s, raw, vaddr, size);
+		if ((kind == STT_FUNC || kind == STT_NOTYPE) && sym.section != SHN_UNDEF &&
+		    sym.section < SHN_LORESERVE)
+			try_function(s, raw, sym.addr, sym.size);
 	}
 	elf_blob_free(&table);
 	elf_blob_free(&strings);
