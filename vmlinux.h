@@ -73,11 +73,18 @@ struct maple_tree {
 	void *ma_root;
 };
 
-/* arch/ARCH/include/asm/mmu.h */
-#ifdef __TARGET_ARCH_arm64
 typedef struct {
 	long long counter;
 } atomic64_t;
+struct mutex {
+	atomic64_t owner;		/* not with PREEMPT_RT */
+};
+struct rw_semaphore {
+	atomic64_t owner;		/* likewise */
+};
+
+/* arch/ARCH/include/asm/mmu.h */
+#ifdef __TARGET_ARCH_arm64
 typedef struct {
 	atomic64_t id;			/* ASID and its generation */
 	void *vdso;

@@ -18,7 +18,7 @@
  *   off_clock	the scheduler's clock		off_stack	stacks, hashes, wakers, sending
  *   off_memo	known user stacks		off_count	counts and samples
  *   off_detail	histograms, threads, cost	off_block	states and measuring of blocks
- *   off_single	blocks sent one by one
+ *   off_single	blocks sent one by one		off_lock	futexes and their owners
  */
 #include "core/call.bpf.h"
 #include "core/filter.bpf.h"
@@ -26,8 +26,10 @@
 #include "core/maps.bpf.h"
 #include "offcpu/off_block.bpf.h"
 #include "offcpu/off_clock.bpf.h"
+#include "offcpu/off_contention.bpf.h"
 #include "offcpu/off_count.bpf.h"
 #include "offcpu/off_detail.bpf.h"
+#include "offcpu/off_lock.bpf.h"
 #include "offcpu/off_scratch.bpf.h"
 #include "offcpu/off_single.bpf.h"
 #include "offcpu/off_stack.bpf.h"
@@ -242,6 +244,8 @@ static __always_inline void off_switched(u64 *ctx)
 		off_switched_to(prev, off_arrival(prev));
 	if (cfg_calls && !off_in_call(prev))
 		return;
+	if (cfg_off_locks && off_may_lock(state))
+		off_note_lock(prev, true);
 	if (tracked)
 		off_open(t, state, wanted, now);
 }
@@ -318,12 +322,11 @@ int off_waking_jump(u64 *ctx)
 		return 0;
 	now = bpf_ktime_get_ns();
 	t->woken = now;
+	if (cfg_off_locks && t->state == SF_OFF_S)
+		off_lock_woken(&t->lock);
 	if (!cfg_off_wakers || t->state == SF_OFF_R)
 		return 0;
-	/*
-	 * The block may still become long enough while the task waits for a CPU. Then its waker is
-	 * missing.
-	 */
+	/* If the block becomes long enough only while the task waits for a CPU, it has no waker. */
 	if (off_begin && now - (since > off_begin ? since : off_begin) >=
 				 (cfg_off_singles ? cfg_off_single_min : cfg_off_min))
 		bpf_tail_call_static(ctx, &off_waking_walks, 0);
@@ -377,6 +380,8 @@ int off_first(struct bpf_iter__task *ctx)
 	    (cfg_off_chains || off_task_wanted(addr))) {
 		t->state = state;
 		t->filtered = cfg_off_chains && !off_task_wanted(addr);
+		if (cfg_off_locks && off_may_lock(state))
+			off_note_lock(task, false);
 		since = OFF_BEFORE;
 	}
 	__sync_val_compare_and_swap(&t->since, OFF_UNSEEN, since);

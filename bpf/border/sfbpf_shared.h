@@ -99,7 +99,7 @@ enum sf_record_type {
 	SF_REC_SAMPLE = 1,
 	SF_REC_NEED = 2,
 	SF_REC_STACK = 3, /* off-CPU: the frames of a stack; counts refer to it by its hash */
-	/* off-CPU: a sampled block; SF_OFF_CHAIN hashes of the wakers' stacks follow the frames */
+	/* off-CPU: a sampled block; SF_OFF_MORE words follow the frames */
 	SF_REC_BLOCK = 4,
 	SF_REC_CODE = 5,   /* struct sf_code */
 	SF_REC_COPY = 6,   /* struct sf_copy_need */
@@ -299,14 +299,41 @@ struct sf_thread_link {
 
 /*
  * A block is the time from the moment a thread leaves the CPU until it runs again. The kernel sums
- * up blocks with the same stack, state, wakers and generation (struct sf_off_count). The frames of
- * a stack are sent through the ring once per generation (SF_REC_STACK). When the maps have no room
- * for another stack, its blocks are sampled (SF_REC_BLOCK).
+ * up blocks with the same stack, state, wakers, lock and generation (struct sf_off_count). The
+ * frames of a stack are sent through the ring once per generation (SF_REC_STACK). When the maps
+ * have no room for another stack, its blocks are sampled (SF_REC_BLOCK).
  *
  * Generations keep the maps from filling up. User space begins a new generation, waits until no
  * program counts for the old one, and then deletes the entries of the old one.
  */
 #define SF_OFF_CHAIN 3 /* wakers of a block: its waker, the waker of the waker's last block, ... */
+/* After the frames of a sampled block: hashes of SF_OFF_CHAIN stacks, and a struct sf_off_lock */
+#define SF_OFF_MORE  (SF_OFF_CHAIN + 2)
+
+/* How the owner of a lock is known. */
+enum sf_owner {
+	SF_OWNER_UNKNOWN,
+	/* The futex word has its thread id, as PI and robust mutexes and musl's (FUTEX_WAITERS) */
+	SF_OWNER_WORD,
+	/* pthread_mutex_t.__data.__owner, if the futex is a mutex of glibc */
+	SF_OWNER_FIELD,
+	/* The thread that woke the waiter by this futex, if the futex is a lock */
+	SF_OWNER_WAKER,
+	/* The lock is the kernel's, and says it */
+	SF_OWNER_KERNEL,
+};
+
+enum sf_lock_kind { SF_LOCK_FUTEX, SF_LOCK_MUTEX, SF_LOCK_RWSEM }; /* the kernel's: the last two */
+
+/* The futex that a thread waits for, or the lock of the kernel. */
+struct sf_off_lock {
+	/* An address in the thread's process, or in the kernel; 0: it waits for something else */
+	sf_u64 addr;
+	/* A thread id: WORD, FIELD: in the namespace of the process, else in the initial one */
+	sf_u32 owner;
+	sf_u16 how;  /* enum sf_owner */
+	sf_u16 kind; /* enum sf_lock_kind */
+};
 
 /* Why a thread is off the CPU, in the letters of ps. SF_OFF_R: runnable, but the CPU is taken. */
 enum sf_off_state {
@@ -339,11 +366,12 @@ enum sf_off_pass {
  */
 #define SF_STACK_UNKNOWN 1ull
 
-/* Keyed by a hash of (stack, state, wakers, generation). */
+/* Keyed by a hash of (stack, state, wakers, lock, generation). */
 struct sf_off_count {
 	sf_u64 sum_ns, count, max_ns;
 	/* hashes; a waker of 0 is unknown and ends the chain */
 	sf_u64 stack, wakers[SF_OFF_CHAIN];
+	struct sf_off_lock lock;
 	sf_u32 pid, generation;
 	sf_u16 state; /* enum sf_off_state */
 	sf_u16 sent;  /* the stack's frames were sent */
@@ -588,7 +616,7 @@ _Static_assert(sizeof(struct sf_php) == 56 && sizeof(struct sf_perl) == 16, "sf_
 _Static_assert(sizeof(struct sf_lang) == 512, "sf_lang layout");
 _Static_assert(sizeof(struct sf_code) == 28 + 2 * SF_CODE_TEXT + SF_CODE_LINES, "sf_code layout");
 _Static_assert(sizeof(struct sf_thread_link) == 24, "sf_thread_link layout");
-_Static_assert(sizeof(struct sf_off_count) == 88 && sizeof(struct sf_off_single) == 80, "sf_off");
+_Static_assert(sizeof(struct sf_off_count) == 104 && sizeof(struct sf_off_single) == 80, "sf_off");
 _Static_assert(sizeof(struct sf_off_thread) == 104, "sf_off_thread layout");
 _Static_assert(sizeof(struct sf_sample) == 64, "sf_sample layout");
 _Static_assert(sizeof(struct sf_event_site) == 24 && sizeof(struct sf_event_test) == 16,

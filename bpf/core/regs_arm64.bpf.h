@@ -98,6 +98,21 @@ static __always_inline int regs_of_current(struct sf_regs *r)
 	return regs_of_task(r, bpf_get_current_task_btf());
 }
 
+#define NR_FUTEX 98 /* include/uapi/asm-generic/unistd.h */
+
+/* The first two arguments of futex(2). false: the task is not in that system call. */
+static __always_inline bool futex_args(struct task_struct *task, u64 *ret_addr, u32 *ret_op)
+{
+	const struct pt_regs *p = (struct pt_regs *)bpf_task_pt_regs(task);
+	u64 regs[2];
+
+	if (!p || syscall_number(p) != NR_FUTEX || bpf_probe_read_kernel(regs, sizeof(regs), p))
+		return false;
+	*ret_addr = regs[0];
+	*ret_op = regs[1];
+	return true;
+}
+
 /*
  * Sets the fields that depend on the address space. A 32-bit process has a task_size below 4 GiB;
  * it is not unwound.

@@ -124,6 +124,20 @@ static __always_inline int regs_of_current(struct sf_regs *r)
 	return regs_of_task(r, bpf_get_current_task_btf());
 }
 
+#define NR_FUTEX 202 /* arch/x86/entry/syscalls/syscall_64.tbl */
+
+/* The first two arguments of futex(2). false: the task is not in that system call. */
+static __always_inline bool futex_args(struct task_struct *task, u64 *ret_addr, u32 *ret_op)
+{
+	const struct pt_regs *p = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	if (!p || p->orig_ax != NR_FUTEX || (u16)p->cs == USER32_CS)
+		return false;
+	*ret_addr = p->di;
+	*ret_op = p->si;
+	return true;
+}
+
 /* Sets the fields that depend on the address space. */
 static __always_inline void regs_of_mm(struct sf_regs *r, u64 mm)
 {

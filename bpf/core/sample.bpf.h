@@ -112,7 +112,7 @@ static __always_inline long record_send(struct sf_scratch *s, u32 more)
 		  8 * ((u32)s->sample.n_user + s->sample.n_kernel + more);
 	u64 flags = BPF_RB_NO_WAKEUP;
 
-	if (len > sizeof(struct sf_sample) + 8 * (SF_MAX_USER + SF_MAX_KERNEL + SF_OFF_CHAIN))
+	if (len > sizeof(struct sf_sample) + 8 * (SF_MAX_USER + SF_MAX_KERNEL + SF_OFF_MORE))
 		return -1;
 	if (more_rows_due(s) || bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= cfg_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;

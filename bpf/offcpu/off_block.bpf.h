@@ -28,6 +28,7 @@
 #include "core/maps.bpf.h"
 #include "offcpu/off_clock.bpf.h"
 #include "offcpu/off_count.bpf.h"
+#include "offcpu/off_lock.bpf.h"
 #include "offcpu/off_scratch.bpf.h"
 #include "offcpu/off_single.bpf.h"
 #include "offcpu/off_stack.bpf.h"
@@ -70,6 +71,8 @@ struct off_task { /* the first cache line has the fields that every switch needs
 	u32 waker_tid;	       /* the thread that wakers[0] is a stack of; 0: an interrupt */
 	u32 call;	       /* cfg_calls: the number of the call that the block is in */
 	u64 cut_at, cut_stack; /* cut_stack: hash of the block's stack; valid if since == cut_at */
+	/* cfg_off_locks: what a block in state S or D waits for; the kernel's lock that it is at */
+	struct sf_off_lock lock, contended;
 };
 
 struct {
@@ -137,6 +140,31 @@ static __always_inline bool off_task_wanted(u64 task)
 {
 	return off_kind_wanted(task) && task_wanted(task, KLOAD32(task, struct task_struct, tgid),
 						    KLOAD32(task, struct task_struct, pid));
+}
+
+/* ---- Locks ---- */
+
+/* Whether a thread in that state may wait for a lock. */
+static __always_inline bool off_may_lock(u32 state)
+{
+	return state == SF_OFF_S || state == SF_OFF_D;
+}
+
+/*
+ * Notes what a thread that leaves, or is asleep, waits for. The memory of a thread can be read when
+ * it leaves. Not inlined: see off_switched_to.
+ */
+static __noinline int off_note_lock(struct task_struct *task, bool leaves)
+{
+	struct off_task *t = off_task(task);
+
+	if (!t)
+		return 0;
+	if (t->contended.addr)
+		t->lock = t->contended;
+	else
+		off_lock_of(&t->lock, task, leaves);
+	return 0;
 }
 
 /* ---- What counts of a block ---- */
@@ -274,8 +302,10 @@ static __always_inline void off_count(struct sf_scratch *s, struct off_scratch *
 				       : 0;
 	o->acc = t->acc;
 	o->count = b->count;
+	o->lock = cfg_off_locks && off_may_lock(t->state) ? t->lock : off_no_lock;
 	if (b->blocked)
 		off_add_block(slot, (t->state & OFF_STATE) | how, b->blocked);
+	o->lock = off_no_lock; /* a wait for a CPU is none for the lock */
 	if (b->waiting)
 		off_add_block(slot, SF_OFF_R | how, b->waiting);
 	t->acc = o->acc;

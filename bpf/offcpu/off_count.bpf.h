@@ -13,6 +13,7 @@
 #include "offcpu/off_stack.bpf.h"
 #include "core/sample.bpf.h"
 #include "core/unwind.bpf.h"
+#include "offcpu/off_lock.bpf.h"
 
 const volatile bool cfg_off_wakers = false, cfg_off_hist = false, cfg_off_threads = false;
 const volatile bool cfg_off_running = false; /* measure the threads' running time */
@@ -49,8 +50,8 @@ static __always_inline void off_lose(u32 cause)
 		__sync_fetch_and_add(&st->lost[cause], 1);
 }
 
-/* Appends the wakers to the frames. */
-static __always_inline void off_append_wakers(struct sf_scratch *s, const struct off_scratch *o)
+/* Appends the wakers and the lock to the frames. */
+static __always_inline void off_append_more(struct sf_scratch *s, const struct off_scratch *o)
 {
 	u32 n = (u32)s->sample.n_user + s->sample.n_kernel;
 	u64 *after;
@@ -61,6 +62,8 @@ static __always_inline void off_append_wakers(struct sf_scratch *s, const struct
 		&s->frames[AT_MOST(n, SF_MAX_USER + SF_MAX_KERNEL)]); /* see off_hash_block */
 	for (u32 i = 0; i < SF_OFF_CHAIN; i++)
 		after[i] = o->wakers[i];
+	after[SF_OFF_CHAIN] = o->lock.addr;
+	after[SF_OFF_CHAIN + 1] = *(u64 *)&o->lock.owner;
 }
 
 /* Makes the record one without frames, which refers to them by hash. */
@@ -93,10 +96,10 @@ static __always_inline void off_sample(struct sf_scratch *s, struct off_scratch 
 	s->sample.weight = n * cfg_off_period;
 	s->sample.hash = o->hash;
 	s->sample.state = how & OFF_STATE;
-	off_append_wakers(s, o);
+	off_append_more(s, o);
 	if (st)
 		__sync_fetch_and_add(&st->off_taken, 1);
-	if (record_send(s, SF_OFF_CHAIN)) {
+	if (record_send(s, SF_OFF_MORE)) {
 		off_lose(SF_LOST_RING_FULL);
 		__sync_fetch_and_add(&off_lost_ns, s->sample.weight);
 	} else {
@@ -114,6 +117,7 @@ static __always_inline struct sf_off_count *off_new_count(struct sf_scratch *s,
 	fresh->stack = o->hash;
 	for (u32 i = 0; i < SF_OFF_CHAIN; i++)
 		fresh->wakers[i] = o->wakers[i];
+	fresh->lock = o->lock;
 	fresh->generation = generation;
 	fresh->pid = s->sample.pid;
 	fresh->state = state;
@@ -144,6 +148,10 @@ static __always_inline u64 off_count_key(const struct sf_scratch *s, const struc
 	if (cfg_off_wakers)
 		for (u32 i = 0; i < (cfg_off_chains ? SF_OFF_CHAIN : 1); i++)
 			FOLD(key, o->wakers[i], FOLD_MUL1);
+	if (cfg_off_locks) {
+		FOLD(key, o->lock.addr, FOLD_MUL1);
+		FOLD(key, *(u64 *)&o->lock.owner, FOLD_MUL2);
+	}
 	FOLD(key, (u64)generation << 8 | state, FOLD_MUL2);
 	/* Unlike other hashes, it does not depend on the thread. */
 	if (o->hash == SF_STACK_UNKNOWN) {
@@ -155,9 +163,9 @@ static __always_inline u64 off_count_key(const struct sf_scratch *s, const struc
 }
 
 /*
- * Adds o->count blocks, ns long in total, to the count for the scratch's stack, its wakers and the
- * state. how: the state, and OFF_*. Returns 1 if nothing was done because the stack must be sent
- * and its frames are pending.
+ * Adds o->count blocks, ns long in total, to the count for the scratch's stack, its wakers, its
+ * lock and the state. how: the state, and OFF_*. Returns 1 if nothing was done because the stack
+ * must be sent and its frames are pending.
  */
 __noinline int off_add(u32 slot, u32 how, u64 ns)
 {

@@ -36,6 +36,7 @@ struct off_scratch {
 	u32 hash_at;		    /* off_hash_block: start of the frames */
 	u64 lane[2];		    /* off_hash_block: the hash so far */
 	u64 wakers[SF_OFF_CHAIN];   /* hashes of the stacks that ended the block */
+	struct sf_off_lock lock;    /* what the block waited for */
 	u64 acc;		    /* blocked time of the thread that no sample represents yet */
 	u64 switched_to;	    /* the last task that off_switch saw coming to this CPU */
 	u64 due;		    /* the task whose block off_back must count; 0: none */

@@ -32,9 +32,12 @@ TOOLS = {
                "prev_pid > 0", "-e", "uprobe:/proc/self/exe:main", "-e", "cs", "-C", "0", "-o",
                "/dev/null"],
     "slow": ["slow", "--all-languages", "-o", "/dev/null", "uprobe:/proc/self/exe:main"],
+    "locks": ["offcpu", "--all-languages", "--locks", "--format", "json", "-o", "/dev/null"],
     "command": ["record", "-o", "/dev/null"],
 }
 TIME = {"command": ["--", "true"]}
+# Programs whose counts are of that tool. The tool's other programs are larger than elsewhere.
+OWN = {"slow": ["on_call"], "locks": ["off_contended", "off_uncontended"]}
 
 
 def installed():
@@ -71,9 +74,11 @@ def run(sfbpf, name, argv, programs, errors):
         return
     with open(stats) as f:
         for program, v in json.load(f)["bpf"].items():
-            if name == "slow" and program != "on_call":     # the others are larger in it
-                continue
             now = [v["verified_insns"], v["verifier_states"]]
+            if program not in OWN.get(name, [program]):
+                if now[0] > MOST:
+                    errors.append("%s: %s has %d instructions" % (name, program, now[0]))
+                continue
             programs[program] = max(programs.get(program, now), now)
 
 

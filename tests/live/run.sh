@@ -80,14 +80,14 @@ fi
 # Chains and names are the same on a busy machine. The others wait most of the time, so that one
 # more than there are CPUs run. The longest first.
 run_checks "$(nproc)" check_compilers check_php check_ruby check_languages check_formats \
-	check_names check_events check_slow check_steps check_go check_javascript check_java \
-	check_perl check_damage check_runtimes check_toy check_refused check_pgo
+	check_names check_events check_slow check_locks check_steps check_go check_javascript \
+	check_java check_perl check_damage check_runtimes check_toy check_refused check_pgo
 # One check at a time makes programs that attack the whole machine.
 run_checks "$(($(nproc) + 1))" check_offcpu check_changes check_jit_hostile check_offcpu_cases \
 	check_names_hostile check_security check_hostile
 # These measure time, or need all of the machine.
 run_checks 1 check_tools check_chains check_record check_real check_cost \
-	check_wall check_evict top_keys
+	check_wall check_critical check_evict top_keys
 
 if [ $have_dmesg = 1 ]; then
 	dmesg >"$log/after"

@@ -84,6 +84,7 @@ plain() {
 	c probe probe.c
 	c probed probed.c
 	c slowcalls slowcalls.c -pthread
+	c path path.c -pthread
 	c parallel parallel.c -pthread
 	c probe-fp probe.c -fno-omit-frame-pointer
 	nested
@@ -175,6 +176,7 @@ plain() {
 		cxx except except.cc
 		cxx except-fp except.cc -fno-omit-frame-pointer
 		cxx slowthrow slowthrow.cc
+		cxx locked locked.cc -pthread
 	else
 		skip stdsort "no C++ compiler"
 		skip except "no C++ compiler"

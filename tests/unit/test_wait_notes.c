@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What waits are called, by made-up stacks. */
+/* What waits are called, and what locks they are for, by made-up stacks. */
+#include "prof/lock_kinds.h"
 #include "prof/wait_notes.h"
 
 #include "samples.h"
@@ -52,19 +53,28 @@ static uint64_t frame_in(const char *module)
 	return language ? SF_FRAME_LANG_WORD(language, 1, 0) : ROW(1, 1);
 }
 
+struct made { /* a sleeping thread's stack */
+	struct waits w;
+	struct profile_stack s;
+	uint64_t frames[DEPTH];
+	uint32_t ids[DEPTH];
+};
+
 /*
- * The note of a sleeping thread's stack: "module!name|name|module!name", root first; a name without
- * a module is in the module of the one before. kernel: the kernel's function that decides.
+ * user: "module!name|name|module!name", root first; a name without a module is in the module of the
+ * one before. kernel: the kernel's function that decides.
  */
-static const char *note_of(const char *user, const char *kernel)
+static void make_stack(struct made *m, const char *user, const char *kernel)
 {
 	char text[2048], module[64] = "", *save = NULL;
-	struct profile_stack s = { .comm = "t", .stop = SF_STOP_COMPLETE, .flags = SF_SAMPLE_USER };
-	uint64_t frames[DEPTH], rooted[DEPTH];
-	uint32_t ids[DEPTH], rooted_ids[DEPTH];
-	struct waits w = make_waits();
-	const char *note;
+	uint64_t rooted[DEPTH];
+	uint32_t rooted_ids[DEPTH];
+	struct profile_stack *s = &m->s;
 
+	m->w = make_waits();
+	*s = (struct profile_stack){ .comm = "t",
+				     .stop = SF_STOP_COMPLETE,
+				     .flags = SF_SAMPLE_USER };
 	snprintf(text, sizeof(text), "%s", user);
 	for (char *at = strtok_r(text, "|", &save); at; at = strtok_r(NULL, "|", &save)) {
 		char *mark = strchr(at, '!');
@@ -74,19 +84,27 @@ static const char *note_of(const char *user, const char *kernel)
 			snprintf(module, sizeof(module), "%s", at);
 			at = mark + 1;
 		}
-		rooted[s.n_user] = frame_in(module);
-		rooted_ids[s.n_user++] = symbol_of(&w, at, module);
+		rooted[s->n_user] = frame_in(module);
+		rooted_ids[s->n_user++] = symbol_of(&m->w, at, module);
 	}
-	for (size_t k = 0; k < s.n_user; k++) {
-		frames[k] = rooted[s.n_user - 1 - k];
-		ids[k] = rooted_ids[s.n_user - 1 - k];
+	for (size_t k = 0; k < s->n_user; k++) {
+		m->frames[k] = rooted[s->n_user - 1 - k];
+		m->ids[k] = rooted_ids[s->n_user - 1 - k];
 	}
-	frames[s.n_user] = 0xffffffff81000000ull;
-	ids[s.n_user] = symbol_of(&w, kernel, "[kernel]");
-	s.n_kernel = 1;
-	s.frames = frames;
-	note = wait_note_text(wait_note_of(&s, ids, w.sz));
-	free_waits(&w);
+	m->frames[s->n_user] = 0xffffffff81000000ull;
+	m->ids[s->n_user] = symbol_of(&m->w, kernel, "[kernel]");
+	s->n_kernel = 1;
+	s->frames = m->frames;
+}
+
+static const char *note_of(const char *user, const char *kernel)
+{
+	const char *note;
+	struct made m;
+
+	make_stack(&m, user, kernel);
+	note = wait_note_text(wait_note_of(&m.s, m.ids, m.w.sz));
+	free_waits(&m.w);
 	return note;
 }
 
@@ -241,4 +259,62 @@ TEST(notes_of_poll)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		EXPECT_STR(note_of(cases[i].stack, cases[i].kernel), cases[i].want);
+}
+
+/* "kind of function", the function that uses the lock */
+static const char *kind_of(const char *stack)
+{
+	static char text[256];
+	const struct lock_kind *kind;
+	struct made m;
+	uint32_t user;
+
+	make_stack(&m, stack, FUTEX);
+	kind = lock_kind_of(&m.s, m.ids, m.w.sz, &user);
+	snprintf(text, sizeof(text), "%s of %s", kind->name,
+		 user != SYM_UNKNOWN ? symbolizer_name(m.w.sz, user) : "nobody");
+	free_waits(&m.w);
+	return text;
+}
+
+TEST(kinds_of_locks)
+{
+	static const struct {
+		const char *stack, *want;
+	} cases[] = {
+		{ MAIN("a") "get|libc.so.6!pthread_mutex_lock|__lll_lock_wait", "mutex of get" },
+		{ MAIN("a") "get|libc.so.6!___pthread_mutex_lock|[libc.so.6+0x8a1]",
+		  "mutex of get" },
+		{ MAIN("a") "get|std::mutex::lock|__gthread_mutex_lock|"
+			    "libc.so.6!pthread_mutex_lock|__lll_lock_wait",
+		  "mutex of get" },
+		{ MAIN("a") "get|libc.so.6!pthread_rwlock_rdlock", "rwlock of get" },
+		/* The wait for the mutex, after the signal */
+		{ MAIN("a") "get|libc.so.6!pthread_cond_wait|__pthread_mutex_cond_lock|"
+			    "__lll_lock_wait",
+		  "mutex of get" },
+		{ MAIN("a") "get|libc.so.6!pthread_cond_wait|__futex_abstimed_wait_common",
+		  "condition variable of get" },
+		{ MAIN("a") "get|libc.so.6!sem_wait|__new_sem_wait_slow64.constprop.0",
+		  "semaphore of get" },
+		{ MAIN("a") "get|libc.so.6!malloc|__lll_lock_wait_private", "lock of libc of get" },
+		{ MAIN("a") "get|libc.so.6!__pthread_clockjoin_ex", "join of get" },
+		{ MAIN("a") "get|libstdc++.so.6!__cxa_guard_acquire|libc.so.6!syscall",
+		  "once of get" },
+		{ MAIN("a") "get|std::sys::sync::mutex::futex::Mutex::lock_contended|"
+			    "libc.so.6!syscall",
+		  "mutex of get" },
+		{ MAIN("a") "get|parking_lot::raw_mutex::RawMutex::lock_slow|libc.so.6!syscall",
+		  "park of get" },
+		{ MAIN("a") "main.get|runtime.lock2|runtime.futex", "runtime lock of main.get" },
+		{ PY_ROOT "f (a.py)|python3.11!take_gil|libc.so.6!pthread_cond_timedwait",
+		  "GIL of f (a.py)" },
+		{ THREAD "[java]!f|libjvm.so!ObjectMonitor::enter|libc.so.6!pthread_cond_wait",
+		  "Java monitor of f" },
+		{ MAIN("a") "get|libc.so.6!syscall", "futex of get" },
+		{ "libc.so.6!syscall", "futex of nobody" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		EXPECT_STR(kind_of(cases[i].stack), cases[i].want);
 }

@@ -46,7 +46,8 @@ CASES = (
 # Off-CPU: those of check_offcpu.py that need no disk and no children.
 BLOCKED = "bl-sleep10 bl-epoll bl-futex bl-pipe bl-convoy".split()
 # Again with the BPF programs of the newest clang at hand, which have a reference of their own.
-NEWEST = ["record --all-languages --wall --lines", "offcpu --all-languages --wakers",
+NEWEST = ["record --all-languages --wall --lines",
+          "offcpu --all-languages --locks --format json",
           "record --all-languages -e sched:sched_switch -e uprobe:libc.so.6:getppid"]
 # What the verifier went through for each program and kernel; UPDATE=1 writes it anew.
 REFERENCE = os.path.join(HERE, "verifier.json")
@@ -222,7 +223,7 @@ def script(kernel, cases):
     if cases:
         lines += recording([(name, "block", "600 " + args)
                             for name, args, _, _ in offcpu.CHAINS if name in BLOCKED], "offcpu", 4)
-        lines += recording([], "offcpu --wakers --all-languages", 1)
+        lines += recording([], "offcpu --locks --all-languages --format json", 1)
         for tool in NEWEST if newest(arch_of(kernel)) else []:
             lines += recording([], tool, 1, "/newest/sfbpf")
     if has_agent(kernel):
@@ -327,14 +328,17 @@ def check_kernel(kernel):
         if code:
             h.fail(prefix + name, "sfbpf ended with %d: %s" % (code, said.strip()[-300:]))
             continue
-        path = h.tmpfile("vm.folded")
-        with open(path, "w") as f:
-            f.write(folded)
-        stacks, account = h.read_folded(path), json.loads(stats)
-        # With --wakers, its programs are larger; without, the sums are what is compared.
+        account = json.loads(stats)
+        # With --locks, its programs are larger; without, the sums are what is compared.
         (programs if i < len(batches) + 2 else by_newest).update(
             {k: [v["verified_insns"], v["verifier_states"]]
              for k, v in account["bpf"].items()})
+        if i > len(batches):
+            continue
+        path = h.tmpfile("vm.folded")
+        with open(path, "w") as f:
+            f.write(folded)
+        stacks = h.read_folded(path)
         for c in batches[i] if i < len(batches) else []:
             judge(prefix, c, stacks)
         if i == len(batches):

@@ -146,12 +146,12 @@ void collector_calls_over(struct collector *c, uint64_t ns);
 /* The counts of all calls until now. 0 or -errno. */
 int collector_calls(const struct collector *c, struct sf_call_stats *ret);
 
-#define SAMPLE_WORDS (SF_MAX_USER + SF_MAX_KERNEL + SF_OFF_CHAIN + SF_LINK_WORDS) /* maximum */
+#define SAMPLE_WORDS (SF_MAX_USER + SF_MAX_KERNEL + SF_OFF_MORE + SF_LINK_WORDS) /* maximum */
 
 /* The number of words that follow a sample: its frames, and what its type and flags add. */
 static inline size_t sample_words(const struct sf_sample *s)
 {
-	return (size_t)s->n_user + s->n_kernel + (s->type == SF_REC_BLOCK ? SF_OFF_CHAIN : 0) +
+	return (size_t)s->n_user + s->n_kernel + (s->type == SF_REC_BLOCK ? SF_OFF_MORE : 0) +
 	       (s->flags & SF_SAMPLE_LINKED ? SF_LINK_WORDS : 0);
 }
 

@@ -100,6 +100,8 @@ static int attach_programs(const struct offcpu *off)
 		{ skel->progs.off_fork, &skel->links.off_fork },
 		{ skel->progs.off_waking_jump, &skel->links.off_waking_jump },
 		{ skel->progs.off_back_jump, &skel->links.off_back_jump },
+		{ skel->progs.off_contended, &skel->links.off_contended },
+		{ skel->progs.off_uncontended, &skel->links.off_uncontended },
 		{ skel->progs.off_switch, &skel->links.off_switch },
 	};
 

@@ -23,6 +23,7 @@ struct offcpu_opts {
 	bool wakers, hist, threads;
 	bool running; /* offcpu_threads has the threads' running time */
 	bool chains;  /* the wakers' wakers too */
+	bool locks;   /* offcpu_block.lock */
 	bool kernel_threads, user_threads;
 	/*
 	 * offcpu_singles: blocks of single_min_ns or more one by one, with their wakers; needs
@@ -37,12 +38,13 @@ struct offcpu_opts {
 	enum offcpu_where where;
 };
 
-/* Blocks with the same stack, state and wakers. Valid during the callback. */
+/* Blocks with the same stack, state, wakers and lock. Valid during the callback. */
 struct offcpu_block {
 	const struct sf_sample *stack;
 	const struct sf_sample *waker; /* NULL: unknown */
 	/* The waker's waker, and the waker of that; needs chains. NULL: unknown. */
 	const struct sf_sample *before[SF_OFF_CHAIN - 1];
+	struct sf_off_lock lock;
 	uint8_t state; /* enum sf_off_state */
 	/* count: closed blocks. ns: their time, and that of open blocks up to their last cut. */
 	uint64_t count, ns, max_ns;
@@ -136,9 +138,10 @@ int offcpu_threads(struct offcpu *off, offcpu_thread_fn fn, void *ctx);
 void offcpu_singles(struct offcpu *off, bool last, offcpu_single_fn fn, void *ctx);
 
 struct offcpu_totals {
-	uint64_t sampled_ns;		/* ns that samples represent: maps were full, or off_thin */
-	uint64_t lost_ns;		/* ns of lost samples */
-	uint64_t stacks, full_at;	/* distinct (stack, state, wakers); capacity of the maps */
+	uint64_t sampled_ns; /* ns that samples represent: maps were full, or off_thin */
+	uint64_t lost_ns;    /* ns of lost samples */
+	/* distinct (stack, state, wakers, lock); capacity of the maps */
+	uint64_t stacks, full_at;
 	uint64_t generations;		/* number of times that the maps were emptied */
 	uint64_t threads_full;		/* blocks missing in offcpu_threads: too many threads */
 	uint64_t singles, singles_lost; /* long enough: passed on, not passed on */

@@ -47,6 +47,7 @@ static int merge_one(struct offcpu *off, uint64_t key, const struct sf_off_count
 	if (!b.stack)
 		b.stack = offcpu_missing_stack(&none, c->stack, c->pid, c->comm);
 	b.waker = offcpu_stack(off, c->wakers[0]);
+	b.lock = c->lock;
 	for (int i = 1; i < SF_OFF_CHAIN; i++)
 		b.before[i - 1] = offcpu_stack(off, c->wakers[i]);
 	if (last && off->opts.hist &&

@@ -66,7 +66,9 @@ static void choose_programs(struct offcpu_bpf *skel, const struct offcpu_opts *o
 	bpf_program__set_autoload(skel->progs.off_back_jump, !at_leave);
 	bpf_program__set_autoload(skel->progs.off_waking, o->wakers);
 	bpf_program__set_autoload(skel->progs.off_waking_jump,
-				  o->wakers || (o->states & 1u << SF_OFF_R));
+				  o->wakers || o->locks || (o->states & 1u << SF_OFF_R));
+	bpf_program__set_autoload(skel->progs.off_contended, o->locks);
+	bpf_program__set_autoload(skel->progs.off_uncontended, o->locks);
 	bpf_program__set_autoload(skel->progs.off_fork, true);
 	bpf_program__set_autoload(skel->progs.off_first, true);
 	bpf_program__set_autoload(skel->progs.off_last_blind, true);
@@ -95,6 +97,7 @@ void offcpu_configure(struct offcpu_bpf *skel, const struct offcpu_opts *o, int 
 	ro->cfg_off_split = (o->states & 1u << SF_OFF_R) != 0;
 	ro->cfg_off_wakers = o->wakers;
 	ro->cfg_off_chains = o->chains;
+	ro->cfg_off_locks = o->locks;
 	ro->cfg_off_hist = o->hist;
 	ro->cfg_off_threads = o->threads;
 	ro->cfg_off_singles = o->singles;

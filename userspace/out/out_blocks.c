@@ -57,8 +57,7 @@ struct stacks {
 
 #define NO_GROUP UINT32_MAX
 
-/* What is shown of stack i of p, as a hash. 0 or -ENOMEM. */
-static int look_of(const struct out_report *r, struct profile *p, size_t i, uint64_t *ret)
+int out_blocks_look(const struct out_report *r, struct profile *p, size_t i, uint64_t *ret)
 {
 	const uint32_t *ids = profile_symbols(p, i, r->symbols);
 	struct profile_stack s;
@@ -89,7 +88,8 @@ static int add_to_group(struct stacks *st, size_t i, const struct profile_stack 
 	uint64_t look;
 	uint32_t id;
 
-	if (look_of(st->r, st->r->profile, i, &look) || idmap_get(&st->ids, look, s->pid, &id) ||
+	if (out_blocks_look(st->r, st->r->profile, i, &look) ||
+	    idmap_get(&st->ids, look, s->pid, &id) ||
 	    vec_reserve(&st->v, &st->cap, st->ids.n, sizeof(*st->v)))
 		return -ENOMEM;
 	a = &st->v[id];
@@ -138,8 +138,7 @@ static int heavier(const void *a, const void *b)
 	return x->ns != y->ns ? (x->ns < y->ns ? 1 : -1) : (x->at > y->at) - (x->at < y->at);
 }
 
-/* The frames of a stack from the outermost one on, user before kernel. */
-static int put_frames(const struct out_report *r, struct profile *p, size_t i, FILE *f)
+int out_blocks_frames(const struct out_report *r, struct profile *p, size_t i, FILE *f)
 {
 	const uint32_t *ids = profile_symbols(p, i, r->symbols);
 	struct profile_stack s;
@@ -176,7 +175,7 @@ static int put_wakers(const struct out_report *r, uint32_t waker, double pct, FI
 		if (first)
 			fprintf(f, ", %.0f %% of it", pct);
 		fputs(":\n", f);
-		err = put_frames(r, r->wakers, waker - 1, f);
+		err = out_blocks_frames(r, r->wakers, waker - 1, f);
 	}
 	return err;
 }
@@ -190,7 +189,7 @@ static int look_of_wakers(const struct out_report *r, uint32_t waker, uint64_t *
 
 	for (*ret = 0; waker && !err; waker = s.waker) {
 		profile_stack(r->wakers, waker - 1, &s);
-		err = look_of(r, r->wakers, waker - 1, &look);
+		err = out_blocks_look(r, r->wakers, waker - 1, &look);
 		*ret = hash_mix(hash_mix(*ret, look), s.pid);
 	}
 	return err;
@@ -252,7 +251,7 @@ static int put_group(const struct stacks *st, uint32_t group, FILE *f)
 		out_table_time(sum, a->ns / 1000), a->count, a->count == 1 ? "" : "s",
 		out_table_time(average, a->ns / 1000 / (a->count ? a->count : 1)),
 		out_table_time(most, a->max_ns / 1000), letters[s.state]);
-	err = put_frames(st->r, st->r->profile, a->first, f);
+	err = out_blocks_frames(st->r, st->r->profile, a->first, f);
 	return err || !st->r->wakers ? err : put_group_wakers(st, group, f);
 }
 

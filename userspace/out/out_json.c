@@ -35,7 +35,9 @@
 #include "base/text.h"
 #include "languages/lang.h"
 #include "out/out.h"
+#include "out/out_blocks.h"
 #include "out/out_calls.h"
+#include "out/out_locks.h"
 #include "symtab/sym_names.h"
 
 #define SCHEMA 1
@@ -300,8 +302,8 @@ int out_json(const struct out_report *r, FILE *f)
 	struct json j = json_on(f);
 	int err;
 
-	if (r->calls) {
-		err = out_calls_json(r, f);
+	if (r->calls || (r->blocks && r->blocks->locks)) {
+		err = r->calls ? out_calls_json(r, f) : out_locks_json(r, f);
 		return err ? err : out_finish(f);
 	}
 	oc = out_containers_of(r);

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "out/out.h"
 #include "out/out_blocks.h"
+#include "out/out_locks.h"
 #include "out/out_calls.h"
 #include "out/out_table.h"
 #include "prof/census.h"
@@ -250,5 +251,7 @@ int out_text(const struct out_report *r, FILE *f)
 		put_wall(r, f);
 	put_summary(r, f);
 	err = r->blocks ? out_blocks_write(r, f) : 0;
+	if (!err && r->blocks && r->blocks->locks)
+		err = out_locks_text(r, f);
 	return err ? err : out_finish(f);
 }

@@ -39,8 +39,8 @@ static bool is_sound(const void *ask, const void *answer)
 		return elf_ids_sound(&a->ids);
 	if (what->question == ELF_TLS && !a->err)
 		return a->tls.how > SF_TLS_NONE && a->tls.how <= SF_TLS_WORD && a->tls.musl <= 1;
-	return (what->question != ELF_NAME && !what->demangle) || a->err ||
-	       memchr(a->name, 0, sizeof(a->name));
+	return (what->question != ELF_NAME && what->question != ELF_DATA && !what->demangle) ||
+	       a->err || memchr(a->name, 0, sizeof(a->name));
 }
 
 /*
@@ -109,6 +109,19 @@ int elf_reader_tls(struct elf_reader *r, int fd, struct elf_tls *ret)
 
 	if (!err)
 		*ret = r->answer.tls;
+	return err;
+}
+
+int elf_reader_data(struct elf_reader *r, int fd, uint64_t offset, uint64_t distance, char *buf,
+		    size_t cap)
+{
+	int err = ask_file(r,
+			   &(struct elf_ask){
+				   .question = ELF_DATA, .off = offset, .distance = distance },
+			   fd, -1);
+
+	if (!err)
+		text_clean(buf, cap, r->answer.name, strlen(r->answer.name), 0);
 	return err;
 }
 

@@ -90,6 +90,9 @@ int elf_reader_probes(struct elf_reader *r, int fd, enum elf_probes_of what, con
  */
 int elf_reader_linked(struct elf_reader *r, int fd, const uint64_t *offsets, size_t n,
 		      struct go_places *ret);
+/* The variable at an address, as of elf_data_name, in buf. */
+int elf_reader_data(struct elf_reader *r, int fd, uint64_t offset, uint64_t distance, char *buf,
+		    size_t cap);
 /*
  * The name of a function in that table, as elf_reader_demangle shows it. file: as in elf_source.
  * With -EAGAIN, buf has the name as linked, or is empty.

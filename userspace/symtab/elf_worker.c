@@ -10,6 +10,7 @@
 
 #include "base/full_io.h"
 #include "elf/elf_digest.h"
+#include "symtab/elf_data.h"
 #include "symtab/elf_linked.h"
 #include "symtab/elf_symtab.h"
 #include "symtab/elf_versions.h"
@@ -234,6 +235,8 @@ static int reply(const struct elf_ask *ask, const struct worker_request *r, stru
 		err = tell_places(&img, ask, r->mem, a);
 	else if (ask->question == ELF_PROBES)
 		err = tell_probes(&img, ask, r->mem, a);
+	else if (ask->question == ELF_DATA)
+		err = elf_data_name(&img, ask->off, ask->distance, a->name, SYM_NAME_MAX);
 	else if (ask->question == ELF_CODE)
 		err = tell_code(&img, &ask->code, r->mem, a);
 	else if (ask->question == ELF_STEPS)

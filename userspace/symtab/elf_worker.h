@@ -35,6 +35,7 @@ enum elf_question {
 	ELF_PROBES,   /* places to probe that match `raw`, in the memfd; off: bool, USDT */
 	ELF_STEPS,    /* where the instructions of `code` begin, in the memfd */
 	ELF_LINKED,   /* linker's names of functions at `offsets`, in the memfd */
+	ELF_DATA,     /* the variable at `distance` from the code at `off` (elf_data_name) */
 };
 
 /*
@@ -48,7 +49,7 @@ struct elf_ask {
 	 * the name as shown (symtab/sym_names.h)
 	 */
 	uint32_t debug, all_names, demangle;
-	uint64_t off;
+	uint64_t off, distance;
 	struct elf_code code; /* ELF_CODE, ELF_STEPS */
 	/*
 	 * ELF_NAME: bytes up to the end of the string table, below SYMTAB_NAME_MAX. ELF_DEMANGLE:
@@ -74,7 +75,7 @@ struct elf_answer {
 		struct module_ids ids;
 		struct elf_tls tls;
 		uint64_t digest;
-		/* The text of symtab_name; demangled: clean text, below SYM_NAME_MAX */
+		/* The text of symtab_name; demangled, ELF_DATA: clean text, below SYM_NAME_MAX */
 		char name[SYMTAB_NAME_MAX];
 	};
 };

@@ -135,6 +135,18 @@ static int add_block(struct blocks *b, const struct offcpu_block *blk, bool is_s
 	return err;
 }
 
+/* at: the stack's index in the profile; SIZE_MAX: the profile has no room for it */
+static void add_lock(struct blocks *b, const struct offcpu_block *blk, size_t at)
+{
+	if (!b->locks || !blk->lock.addr)
+		return;
+	if (at == SIZE_MAX)
+		b->locks->left_out += blk->count;
+	else
+		locks_add(b->locks, blk->stack->pid, (uint32_t)at, &blk->lock,
+			  &(struct lock_sums){ blk->count, blk->ns, blk->max_ns });
+}
+
 void blocks_take(void *blocks, const struct sf_sample *rec)
 {
 	struct blocks *b = blocks;
@@ -152,7 +164,8 @@ void blocks_take(void *blocks, const struct sf_sample *rec)
 
 	for (int i = 1; i < SF_OFF_CHAIN; i++)
 		blk.before[i - 1] = offcpu_stack(off, wakers[i]);
-	add_block(b, &blk, true, &at);
+	memcpy(&blk.lock, wakers + SF_OFF_CHAIN, sizeof(blk.lock));
+	add_lock(b, &blk, add_block(b, &blk, true, &at) ? SIZE_MAX : at);
 }
 
 static void on_block(void *ctx, const struct offcpu_block *blk)
@@ -161,7 +174,12 @@ static void on_block(void *ctx, const struct offcpu_block *blk)
 	struct out_block *info;
 	size_t at;
 
-	if (add_block(b, blk, false, &at) || b->no_info)
+	if (add_block(b, blk, false, &at)) {
+		add_lock(b, blk, SIZE_MAX);
+		return;
+	}
+	add_lock(b, blk, at);
+	if (b->no_info)
 		return;
 	if (vec_reserve(&b->info, &b->info_cap, at + 1, sizeof(*b->info)))
 		return; /* the stack is shown without its longest block */

@@ -10,6 +10,7 @@
 #define SFBPF_TOOLS_BLOCKS_H
 
 #include "out/out_blocks.h"
+#include "prof/locks.h"
 #include "tools/session.h"
 
 /*
@@ -27,6 +28,7 @@ struct blocks {
 	struct profile *profile;   /* the session's, unless the caller sets another one */
 	struct profile *wakers;	   /* NULL: no wakers requested */
 	bool no_info;		   /* do not fill info */
+	struct locks *locks;	   /* takes waits for futexes; NULL: not requested */
 	struct timeline *timeline; /* set during blocks_singles */
 	/* Takes blocks one by one instead of the timeline; stack: index in the profile */
 	void (*single)(void *ctx, const struct sf_off_single *rec, uint32_t stack);

@@ -8,12 +8,15 @@
 #include "base/exitcode.h"
 #include "base/num.h"
 #include "cli/tools.h"
+#include "prof/locks.h"
+#include "sym/data_name.h"
 #include "tools/run.h"
 
 enum {
 	OPT_STATE = OPT_TOOL,
 	OPT_WAKERS,
 	OPT_CHAINS,
+	OPT_LOCKS,
 	OPT_HIST,
 	OPT_THREADS,
 	OPT_STACKS,
@@ -26,6 +29,19 @@ enum {
 
 #define ON_CPU "Fce" /* common options that apply to samples only */
 
+/* --locks: how often names are looked for: after the first time, twice as long, and so on */
+#define LOOK_FIRST_NS (50 * NUM_MS)
+#define LOOK_NS	      (500 * NUM_MS)
+/* How long a look may take, and the last one */
+#define LOOK_MOST_NS  (25 * NUM_MS)
+#define LAST_LOOK_NS  NUM_S
+
+struct offcpu_run {
+	struct oneshot r; /* first: hooks get its address */
+	struct locks locks;
+	uint64_t look_ns, wait_ns; /* when to look for names; time until the next look */
+};
+
 static const struct option_spec options[] = {
 	{ 'm', "min-block-time", "TIME",
 	  "ignore blocks shorter than this (100us, 5ms; a plain number is microseconds)" },
@@ -37,6 +53,9 @@ static const struct option_spec options[] = {
 	{ OPT_WAKERS, "wakers", NULL, "append -- and the stack that ended the block" },
 	{ OPT_CHAINS, "chains", NULL,
 	  "like --wakers, and append the stacks that woke the waker, three in all" },
+	{ OPT_LOCKS, "locks", NULL,
+	  "show which locks (futexes, and the kernel's) threads waited for, who had them, and, as "
+	  "with --wakers, who gave them up (text, JSON)" },
 	{ OPT_HIST, "hist", NULL,
 	  "print histograms of block times for the stacks with the most blocked time (text)" },
 	{ OPT_THREADS, "threads", NULL,
@@ -79,7 +98,8 @@ const struct tool_spec offcpu_tool = {
 	.examples =
 		"  sudo sfbpf offcpu -p 1234 -o off.folded 10   one process, 10 seconds\n"
 		"  sudo sfbpf offcpu -m 1ms --state D 10        uninterruptible for 1 ms or more\n"
-		"  sudo sfbpf offcpu --wakers -- ./program arg  with the stacks that woke it\n",
+		"  sudo sfbpf offcpu --wakers -- ./program arg  with the stacks that woke it\n"
+		"  sudo sfbpf offcpu --locks -p 1234 10         which locks, and who had them\n",
 	.run = offcpu_run,
 };
 
@@ -113,6 +133,14 @@ static int take_where(const char *arg, enum offcpu_where *ret)
 	return 0;
 }
 
+static int take_period(const char *arg, uint64_t *ret)
+{
+	if (num_duration(arg, NUM_US, ret) || !*ret || *ret > NUM_S)
+		return complain(EXIT_USAGE, "--period: '%s' is not a time above 0 and up to 1s",
+				arg);
+	return 0;
+}
+
 static int take_option(void *ctx, int id, const char *arg)
 {
 	struct oneshot *r = ctx;
@@ -125,11 +153,7 @@ static int take_option(void *ctx, int id, const char *arg)
 	case 'M':
 		return options_take_time("-M", arg, &o->max_ns);
 	case OPT_PERIOD:
-		if (num_duration(arg, NUM_US, &o->period_ns) || !o->period_ns ||
-		    o->period_ns > NUM_S)
-			return complain(EXIT_USAGE,
-					"--period: '%s' is not a time above 0 and up to 1s", arg);
-		return 0;
+		return take_period(arg, &o->period_ns);
 	case OPT_THIN:
 		if (num_duration(arg, NUM_US, &r->limit.thin_ns) ||
 		    r->limit.thin_ns > OFFCPU_THIN_MAX)
@@ -151,6 +175,9 @@ static int take_option(void *ctx, int id, const char *arg)
 		return 0;
 	case OPT_CHAINS:
 		o->wakers = o->chains = true;
+		return 0;
+	case OPT_LOCKS:
+		o->wakers = o->locks = true;
 		return 0;
 	case OPT_HIST:
 		o->hist = true;
@@ -245,7 +272,48 @@ static int check(struct oneshot *r)
 	    !oneshot_writes(r, "recording"))
 		return complain(EXIT_USAGE, "--hist and --threads need --format text: they are "
 					    "tables of the text output");
+	if (r->off.locks && !oneshot_writes(r, "text") && !oneshot_writes(r, "json"))
+		return complain(EXIT_USAGE, "--locks needs --format text or json: other formats "
+					    "have no locks");
 	return 0;
+}
+
+/* ---- Locks ---- */
+
+static int name_of(void *session, const struct lock *l, char *ret, size_t cap)
+{
+	struct session *s = session;
+
+	if (l->kind != SF_LOCK_FUTEX)
+		return kernel_data_name(l->addr, ret, cap);
+	return data_name(&s->paths, &s->reader, l->pid, l->addr, ret, cap);
+}
+
+static void opened(struct oneshot *r)
+{
+	struct offcpu_run *run = (struct offcpu_run *)r;
+
+	if (r->off.locks)
+		r->blocks.locks = &run->locks;
+}
+
+/*
+ * Names of locks and owners must be looked for while the processes live: soon after the start, and
+ * then again and again.
+ */
+static int tick(struct oneshot *r)
+{
+	struct offcpu_run *run = (struct offcpu_run *)r;
+	uint64_t now = session_now();
+	int err;
+
+	if (!r->off.locks || now < run->look_ns)
+		return 0;
+	err = blocks_merge(&r->blocks);
+	locks_look(&run->locks, name_of, &r->session, LOOK_MOST_NS);
+	run->wait_ns = run->wait_ns < LOOK_NS / 2 ? run->wait_ns * 2 : LOOK_NS;
+	run->look_ns = session_now() + run->wait_ns;
+	return err;
 }
 
 struct threads_taken {
@@ -263,9 +331,14 @@ static void take_thread(void *ctx, uint32_t tid, const struct sf_off_thread *t)
 
 static int collected(struct oneshot *r)
 {
+	struct offcpu_run *run = (struct offcpu_run *)r;
 	struct threads_taken all = { &r->blocked, 0 };
 	int err = 0;
 
+	if (r->off.locks) {
+		locks_look(&run->locks, name_of, &r->session, LAST_LOOK_NS);
+		r->blocked.locks = &run->locks;
+	}
 	r->blocked.list = r->blocks.info;
 	r->blocked.n = r->blocks.ninfo;
 	r->blocked.hist = r->off.hist;
@@ -279,23 +352,32 @@ static int offcpu_run(int argc, char **argv)
 {
 	static const struct run_hooks hooks = { .things = "blocks",
 						.check = check,
+						.opened = opened,
+						.tick = tick,
 						.collected = collected };
-	struct oneshot r = {
-		.off = {
-			.max_ns = UINT64_MAX, .period_ns = NUM_MS, .max_stacks = 32768,
-			.states = ~(1u << SF_OFF_R | 1u << SF_OFF_I) & ((1u << SF_OFF_STATES) - 1),
-			.kernel_threads = true, .user_threads = true, .want_cost_back = true,
+	struct offcpu_run run = {
+		.r = {
+			.off = {
+				.max_ns = UINT64_MAX, .period_ns = NUM_MS, .max_stacks = 32768,
+				.states = ~(1u << SF_OFF_R | 1u << SF_OFF_I) &
+					  ((1u << SF_OFF_STATES) - 1),
+				.kernel_threads = true, .user_threads = true,
+				.want_cost_back = true,
+			},
+			.event = "off-cpu",
 		},
-		.event = "off-cpu",
+		.wait_ns = LOOK_FIRST_NS,
 	};
 	int rc;
 
-	common_opts_init(&r.common, 99);
-	oneshot_keep_line(&r, argc, argv);
-	rc = parse(&r, argc, argv);
+	common_opts_init(&run.r.common, 99);
+	oneshot_keep_line(&run.r, argc, argv);
+	rc = parse(&run.r, argc, argv);
 	if (!rc)
-		rc = run_once(&r, &hooks);
-	if (r.collected)
-		say_how(&r);
-	return run_end(&r, rc);
+		rc = run_once(&run.r, &hooks);
+	if (run.r.collected)
+		say_how(&run.r);
+	rc = run_end(&run.r, rc);
+	locks_free(&run.locks);
+	return rc;
 }

@@ -41,6 +41,8 @@ struct oneshot { /* zeroed: empty */
 	bool apart;		       /* --threads */
 	enum out_wall wall, state_at;  /* --wall and --state-at: record */
 	bool exact;		       /* --exact */
+	bool critical;		       /* --critical */
+	uint32_t critical_tid;	       /* the thread of the path; 0: that of COMMAND */
 	bool min_block;		       /* -m was given: record */
 	uint64_t min_block_ns;	       /* shortest wait on a timeline */
 	bool inlined, lines;	       /* show inlined frames, source lines (from DWARF) */
@@ -66,6 +68,7 @@ struct oneshot { /* zeroed: empty */
 	const char *const *groups; /* names of profile_stack.group; NULL: there is one */
 	size_t ngroups;
 	const struct out_calls *calls; /* slow: what its text and JSON show; NULL: none */
+	const struct stackset *path;   /* --critical: what is written of the report; NULL: all */
 	double hz;		       /* the frequency; 0: none */
 };
 

@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "cli/terminal.h"
 #include "debuginfo/debuginfod.h"
+#include "out/critical.h"
 #include "tools/command_files.h"
 #include "tools/stages.h"
 #include "worker/privs.h"
@@ -316,7 +317,8 @@ static void keep_elsewhere(const struct oneshot_output *o, FILE *made)
  * Writes one output. It is made in memory first: if there is no room for it, an older result stays
  * as it is, and this one is kept elsewhere.
  */
-static int write_output(const struct oneshot_output *o, const struct out_report *all)
+static int write_output(const struct oneshot *r, const struct oneshot_output *o,
+			const struct out_report *all)
 {
 	struct out_report rep = out_report_for(all, o->format);
 	FILE *made = result_file_stage();
@@ -325,7 +327,8 @@ static int write_output(const struct oneshot_output *o, const struct out_report 
 	if (!made)
 		return complain(EXIT_FAILED, "writing the output: %s", strerror(errno));
 	rep.opts.columns = o->f == stdout ? terminal_columns() : 0;
-	err = o->format->write(&rep, made);
+	err = r->path ? critical_write(&rep, r->path, o->format, made)
+		      : o->format->write(&rep, made);
 	if (err) {
 		err = complain(EXIT_FAILED, "making the output: %s", strerror(-err));
 	} else if ((err = result_file_fill(o->f, made))) {
@@ -356,7 +359,7 @@ static int write_outputs(struct oneshot *r, const struct out_report *all)
 				return complain(EXIT_FAILED, "making the output: %s",
 						strerror(-err));
 			named |= turn == 2;
-			err = write_output(&r->outputs[i], all);
+			err = write_output(r, &r->outputs[i], all);
 			first = first ? first : err;
 		}
 	}
@@ -398,7 +401,7 @@ static int write_result(struct oneshot *r, const struct run_stats *st)
 		.timeline = s->timeline,
 		.slices = s->slices,
 		.wakers = r->blocks.wakers,
-		.blocks = r->blocked.list ? &r->blocked : NULL,
+		.blocks = r->blocked.list || r->blocked.locks ? &r->blocked : NULL,
 		.calls = r->calls,
 		.apart = r->apart,
 		.containers = out_containers_new(),
@@ -419,7 +422,9 @@ static int write_result(struct oneshot *r, const struct run_stats *st)
 	if (!all.containers)
 		return complain(EXIT_FAILED, "out of memory");
 	gethostname(host, sizeof(host) - 1);
-	err = write_outputs(r, &all);
+	err = r->hooks->report ? r->hooks->report(r, &all) : 0;
+	if (!err)
+		err = write_outputs(r, &all);
 	out_containers_free(all.containers);
 	return err;
 }
