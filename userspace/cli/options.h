@@ -36,6 +36,7 @@ enum { /* ids of options without a letter */
        OPT_WALL,
        OPT_STATE_AT,
        OPT_EXACT,
+       OPT_CRITICAL,
        OPT_LATENCY, /* record */
        OPT_APART,   /* --threads */
        OPT_OPERAND, /* an operand of a tool that is `mixed` */

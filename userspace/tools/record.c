@@ -26,6 +26,10 @@ static const struct option_spec options[] = {
 	{ OPT_EXACT, "exact", NULL,
 	  "with --wall: measure the running time of each thread, too; samples divide it among its "
 	  "stacks" },
+	{ OPT_CRITICAL, "critical", NULL,
+	  "with --wall: write the critical path of one thread (-p: the main one; -t; COMMAND): "
+	  "where it waited, what the thread that woke it did meanwhile, and so on; the sum is the "
+	  "elapsed time" },
 	{ OPT_LATENCY, "latency", NULL,
 	  "weigh samples by elapsed time instead of CPU time: each counts for its period divided "
 	  "by the number of threads of its process that run at that moment, in microseconds" },
@@ -121,6 +125,9 @@ static int take_option(void *ctx, int id, const char *arg)
 	case OPT_EXACT:
 		r->exact = true;
 		return 0;
+	case OPT_CRITICAL:
+		r->critical = true;
+		return 0;
 	case OPT_LATENCY:
 		r->common.collect.latency = true;
 		return 0;
@@ -136,6 +143,25 @@ static int take_option(void *ctx, int id, const char *arg)
 	}
 }
 
+/* Takes the thread of --critical. Its path leads to other threads, so all of them are recorded. */
+static int choose_thread(struct oneshot *r)
+{
+	struct collector_opts *o = &r->common.collect;
+	size_t n = o->npids + o->ntids;
+
+	if (n != !r->command)
+		return complain(EXIT_USAGE, "--critical follows one thread: give it one process "
+					    "(-p), one thread (-t) or a command");
+	if (n)
+		r->critical_tid = o->npids ? r->common.pids[0] : r->common.tids[0];
+	o->npids = o->ntids = 0;
+	r->system_wide = true;
+	if (common_opts_filter(&r->common) || !o->kernel || !o->user)
+		return complain(EXIT_USAGE, "--critical follows a thread to all that it waits for: "
+					    "filters, -U and -K would cut the path");
+	return 0;
+}
+
 static int parse(struct oneshot *r, int argc, char **argv)
 {
 	int err = options_parse(&record_tool, argc, argv, take_option, r);
@@ -143,17 +169,20 @@ static int parse(struct oneshot *r, int argc, char **argv)
 	if (err)
 		return err;
 	r->command = optind < argc ? argv + optind : NULL;
-	if (r->wall == OUT_WALL_NONE && (r->state_at || r->exact || r->min_block))
+	if (r->wall == OUT_WALL_NONE && (r->state_at || r->exact || r->critical || r->min_block))
 		return complain(EXIT_USAGE, "%s needs --wall",
-				r->state_at ? "--state-at"
-				: r->exact  ? "--exact"
-					    : "-m");
+				r->state_at   ? "--state-at"
+				: r->exact    ? "--exact"
+				: r->critical ? "--critical"
+					      : "-m");
 	if (r->common.collect.latency && r->wall)
 		return complain(EXIT_USAGE, "--latency divides CPU time, and --wall has all time: "
 					    "use one of them");
 	if (r->wall && r->state_at)
 		r->wall = r->state_at;
 	err = common_opts_check(&r->common);
+	if (!err && r->critical)
+		err = choose_thread(r);
 	if (!err && r->common.collect.latency &&
 	    (!events_are_clock(&r->common.events) || !r->common.collect.hz))
 		return complain(EXIT_USAGE,

@@ -2,13 +2,16 @@
 #include "tools/record_wall.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/exitcode.h"
 #include "base/idmap.h"
 #include "base/num.h"
 #include "base/vec.h"
+#include "out/critical.h"
 #include "prof/wait_notes.h"
 
 #define MAX_STACKS 32768 /* the default of offcpu */
@@ -36,11 +39,19 @@ static void take(void *ctx, const struct sf_sample *rec)
 static int check(struct oneshot *r)
 {
 	struct collector_opts *o = &r->common.collect;
-	bool timeline = r->times_wanted;
+	bool timeline = r->times_wanted || r->critical;
 
 	if (!events_are_clock(o->events))
 		return complain(EXIT_USAGE, "--wall adds times, so it needs -e cpu-clock, not %s",
 				o->events->text);
+	if (r->critical && (r->exact || r->min_block))
+		return complain(EXIT_USAGE,
+				"--critical needs all waits, and measures running time: "
+				"it excludes -m and --exact");
+	for (size_t i = 0; i < r->noutputs && r->critical; i++)
+		if (!r->outputs[i].format->write_recorded)
+			return complain(EXIT_USAGE, "--critical is written as one of%s, not %s",
+					out_format_names(OUT_RECORDED), r->outputs[i].format->name);
 	if (r->exact && r->timed)
 		return complain(EXIT_USAGE, "--exact divides the sums of stacks, which %s has not",
 				r->timed->name);
@@ -54,15 +65,17 @@ static int check(struct oneshot *r)
 		.period_ns = NUM_MS,
 		.max_stacks = MAX_STACKS,
 		.states = ~(1u << SF_OFF_I) & ((1u << SF_OFF_STATES) - 1),
-		.want_cost_back = true,
+		.want_cost_back = !r->critical,
 		.kernel_threads = true,
 		.user_threads = true,
 		.running = r->exact,
 		.wakers = timeline,
 		.singles = timeline,
-		.single_min_ns = timeline ? r->min_block_ns : 0,
+		.single_min_ns = timeline && !r->critical ? r->min_block_ns : 0,
 	};
-	r->times.min_block_ns = r->min_block_ns;
+	r->times_wanted = timeline;
+	r->by_thread |= r->critical;
+	r->times.min_block_ns = r->off.single_min_ns;
 	r->times.has_blocks = true;
 	o->offcpu = &r->off;
 	o->wall = true;
@@ -163,6 +176,44 @@ static int make_exact(struct oneshot *one)
 	return r.err;
 }
 
+/* ---- --critical ---- */
+
+static bool lives(uint32_t tid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u", tid);
+	return !access(path, F_OK);
+}
+
+/* Makes the critical path, which is written instead of the report. */
+static int make_critical(struct oneshot *r, const struct out_report *all)
+{
+	static struct stackset path;
+	uint32_t tid = r->critical_tid ? r->critical_tid : (uint32_t)r->child.pid;
+	bool to_end = r->critical_tid && lives(tid);
+	struct critical_sums sums;
+	int err;
+
+	if (!r->critical)
+		return 0;
+	err = stackset_init(&path);
+	if (!err)
+		err = critical_path(all, tid, r->session.start_ns, to_end ? r->session.end_ns : 0,
+				    &path, &sums);
+	r->path = &path;
+	if (err == -ENOENT)
+		return complain(EXIT_FAILED, "nothing is known of thread %u: it did not run", tid);
+	if (err)
+		return complain(EXIT_FAILED, "making the critical path: %s", strerror(-err));
+	if (sums.unknown_ns)
+		complain(0, "%.1f of %.1f ms of the path are waits whose waker is not known",
+			 (double)sums.unknown_ns / 1e6, (double)sums.elapsed_ns / 1e6);
+	if (r->times.missing)
+		complain(0, "waits are missing: the threads seem to run in them");
+	return 0;
+}
+
 static void say(struct oneshot *r, const struct run_stats *st)
 {
 	if (r->limit.thinnest_ns && st->off_sampled_ns)
@@ -180,5 +231,6 @@ const struct run_hooks wall_hooks = {
 	.check = check,
 	.opened = opened,
 	.collected = make_exact,
+	.report = make_critical,
 	.say = say,
 };

@@ -19,6 +19,8 @@ struct run_hooks {
 	int (*tick)(struct oneshot *r);
 	/* Called when all counts are in the profile. 0 or -errno. */
 	int (*collected)(struct oneshot *r);
+	/* Called with the whole report before it is written. 0 or the exit code. */
+	int (*report)(struct oneshot *r, const struct out_report *all);
 	/* Says more than the messages on the result. */
 	void (*say)(struct oneshot *r, const struct run_stats *st);
 };
