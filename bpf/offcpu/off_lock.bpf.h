@@ -16,6 +16,7 @@
 
 #include "core/kload.bpf.h"
 #include "core/maps.bpf.h"
+#include "core/regs.bpf.h"
 #include "border/sfbpf_shared.h"
 
 const volatile bool cfg_off_locks = false;

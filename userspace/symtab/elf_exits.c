@@ -11,23 +11,74 @@
 
 int elf_exits_part(struct elf_exits *e, uint64_t start, uint64_t size, bool entry)
 {
-	/* A function may stand in two tables. */
-	for (size_t i = 0; i < e->n; i++)
-		if (e->v[i].start == start && e->v[i].entry == entry)
-			return 0;
 	if (vec_reserve(&e->v, &e->cap, e->n + 1, sizeof(*e->v)))
 		return -ENOMEM;
-	e->v[e->n++] = (struct elf_exits_part){ start, size, entry, start };
+	e->v[e->n++] = (struct elf_exits_part){
+		.start = start, .size = size, .entry = entry, .once = start
+	};
 	return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct elf_exits_part *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	if (x->entry != y->entry)
+		return x->entry ? -1 : 1;
+	return x->size < y->size ? 1 : x->size > y->size ? -1 : 0;
+}
+
+/* Sorts the parts for stays(). A function may stand in two tables. */
+static void sort_parts(struct elf_exits *e)
+{
+	size_t n = 0;
+	uint64_t end = 0;
+
+	if (e->n)
+		qsort(e->v, e->n, sizeof(*e->v), by_start);
+	for (size_t i = 0; i < e->n; i++)
+		if (!n || e->v[i].start != e->v[n - 1].start || e->v[i].entry != e->v[n - 1].entry)
+			e->v[n++] = e->v[i];
+	e->n = n;
+	for (size_t i = 0; i < n; i++) {
+		struct elf_exits_part *p = &e->v[i];
+
+		end = p->start + p->size > end ? p->start + p->size : end;
+		p->end_before = end;
+	}
+}
+
+/* The number of parts that begin at the address or below it. */
+static size_t parts_until(const struct elf_exits *e, uint64_t addr)
+{
+	size_t lo = 0, hi = e->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (e->v[mid].start <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
 }
 
 /* Whether a jump there stays inside the functions. Each activation has one entry. */
 static bool stays(const struct elf_exits *e, uint64_t to)
 {
-	for (size_t i = 0; i < e->n; i++)
-		if (to - e->v[i].start < e->v[i].size)
-			return to != e->v[i].start || !e->v[i].entry;
-	return false;
+	bool inside = false;
+
+	for (size_t i = parts_until(e, to); i-- > 0 && e->v[i].end_before > to;) {
+		if (to == e->v[i].start && e->v[i].entry)
+			return false;
+		inside |= to - e->v[i].start < e->v[i].size;
+		if (inside && e->v[i].start < to)
+			break;
+	}
+	return inside;
 }
 
 /*
@@ -100,6 +151,7 @@ int elf_exits_find(struct elf_exits *e, const struct elf_image *img, bool go,
 	*ret_known = arch != NULL;
 	if (arch && !code)
 		return -ENOMEM;
+	sort_parts(e);
 	for (size_t i = 0; i < e->n && *ret_known && !err; i++) {
 		struct elf_exits_part *p = &e->v[i];
 		struct switching jump = { CODE_NO_REG, CODE_NO_REG };

@@ -25,6 +25,7 @@ struct elf_exits { /* zeroed: empty */
 		 * which jumps back to the start when the stack has grown
 		 */
 		uint64_t once;
+		uint64_t end_before; /* elf_exits_find: the last end of this part and those below */
 	} * v;
 	size_t n, cap;
 };

@@ -209,8 +209,12 @@ static int make_critical(struct oneshot *r, const struct out_report *all)
 	if (sums.unknown_ns)
 		complain(0, "%.1f of %.1f ms of the path are waits whose waker is not known",
 			 (double)sums.unknown_ns / 1e6, (double)sums.elapsed_ns / 1e6);
-	if (r->times.missing)
-		complain(0, "waits are missing: the threads seem to run in them");
+	if (r->times.missing || r->times.dropped)
+		complain(0,
+			 "%llu waits and %llu samples are missing, as there was no room for them: "
+			 "threads seem to run in such waits (use a shorter time)",
+			 (unsigned long long)r->times.missing,
+			 (unsigned long long)r->times.dropped);
 	return 0;
 }
 
@@ -221,7 +225,8 @@ static void say(struct oneshot *r, const struct run_stats *st)
 			 "%.1f ms of waits are sampled: measuring all of them would cost more than "
 			 "%g %% of the CPUs' time",
 			 (double)st->off_sampled_ns / 1e6, 100 * BLOCKS_COST);
-	run_say_timeline(r);
+	if (!r->critical)
+		run_say_timeline(r);
 	if (st->off_lost_ns)
 		complain(0, "%.1f ms of waits are lost", (double)st->off_lost_ns / 1e6);
 }
