@@ -89,7 +89,10 @@ void offcpu_calibrate(struct offcpu_bpf__bss *bss)
 		__atomic_store_n(&bss->off_lag, bss->off_lag_least, __ATOMIC_RELAXED);
 }
 
-/* off_switch comes last: the other programs must be attached when it opens the first block. */
+/*
+ * off_switch comes last: the other programs must be attached when it opens the first block. A wait
+ * for a lock that off_contended sees must be seen to end.
+ */
 static int attach_programs(const struct offcpu *off)
 {
 	struct offcpu_bpf *skel = off->skel;
@@ -100,8 +103,8 @@ static int attach_programs(const struct offcpu *off)
 		{ skel->progs.off_fork, &skel->links.off_fork },
 		{ skel->progs.off_waking_jump, &skel->links.off_waking_jump },
 		{ skel->progs.off_back_jump, &skel->links.off_back_jump },
-		{ skel->progs.off_contended, &skel->links.off_contended },
 		{ skel->progs.off_uncontended, &skel->links.off_uncontended },
+		{ skel->progs.off_contended, &skel->links.off_contended },
 		{ skel->progs.off_switch, &skel->links.off_switch },
 	};
 

@@ -20,7 +20,7 @@
 #include "base/idmap.h"
 #include "border/sfbpf_shared.h"
 
-#define LOCKS_MOST (1u << 20) /* waits that differ; further ones are left out */
+#define LOCKS_MOST (1u << 18) /* waits that differ; further ones are left out */
 
 struct lock {
 	uint32_t pid;  /* 0: of the kernel */
