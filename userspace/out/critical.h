@@ -3,9 +3,9 @@
  * The critical path of a thread: what its elapsed time was spent on, also in other threads.
  *
  * The problem: a thread that waits does nothing, so its own stacks say where it waited, not why for
- * so long. The idea: while it waited, the thread that woke it did something. That thread's running
- * time and its own waits, in turn, take the place of the wait. So each moment of the elapsed time
- * is given to exactly one stack, and the sum is the elapsed time.
+ * so long. The idea: while it waited, the thread that woke it did something. The path has that
+ * thread's running time, and its waits in turn, in place of the wait. So each moment of the elapsed
+ * time is given to exactly one stack, and the sum is the elapsed time.
  *
  *   thread A  ====run====|............wait.............|--CPU--|==run==
  *                                                      ^ woken by B

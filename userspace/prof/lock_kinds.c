@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "prof/wait_notes.h"
+
 #define NEAR 24 /* frames from the leaf on that may tell the kind */
 
 #define BY_WORD	  (1u << SF_OWNER_WORD)
@@ -157,8 +159,7 @@ static const struct pattern *match(const struct pattern *list, size_t n, const c
 
 static bool is_library(const char *module, const char *name)
 {
-	if (begins(module, "libc.so") || begins(module, "libpthread") || begins(module, "libc-") ||
-	    begins(module, "libc.musl-") || begins(module, "ld-") || *name == '[')
+	if (wait_is_c_library(module) || *name == '[')
 		return true;
 	return begins_one(name, wrappers, sizeof(wrappers) / sizeof(wrappers[0])) ||
 	       MATCH(functions, without_marks(name), module) || MATCH(runtimes, name, module);

@@ -204,7 +204,7 @@ static bool begins(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
-static bool is_c_library(const char *module)
+bool wait_is_c_library(const char *module)
 {
 	return begins(module, "libc.so") || begins(module, "libpthread") ||
 	       begins(module, "libc-") || begins(module, "libc.musl-") || begins(module, "ld-") ||
@@ -265,7 +265,7 @@ static const struct runtime *runtime_of(const struct profile_stack *s, const uin
 	for (size_t k = 0; k < s->n_user; k++) {
 		const char *module = symbolizer_module(sz, ids[k]);
 
-		if (is_c_library(module) || (r && r->runs_code))
+		if (wait_is_c_library(module) || (r && r->runs_code))
 			continue;
 		here = runtime_named(module);
 		if (!here || (r && r != here && !r->serves && !here->serves))
@@ -330,7 +330,7 @@ static bool is_waiting(const struct task_loop *w, const char *name, const char *
 		if (*w->through[i] == '@' ? begins(module, w->through[i] + 1)
 					  : name_begins(name, w->through[i]))
 			return true;
-	return is_c_library(module) || IN_LIST(c_waits, name);
+	return wait_is_c_library(module) || IN_LIST(c_waits, name);
 }
 
 /* Whether frame k is a worker's function, and the frames inside of it are how it waits. */
@@ -446,7 +446,7 @@ static bool polls_for_work(const struct profile_stack *s, const uint32_t *ids,
 	size_t k = 0, at;
 	const char *caller;
 
-	while (k < s->n_user && is_c_library(symbolizer_module(sz, ids[k])))
+	while (k < s->n_user && wait_is_c_library(symbolizer_module(sz, ids[k])))
 		k++;
 	if (k && !IN_LIST(poll_calls, symbolizer_name(sz, ids[k - 1])))
 		return false;

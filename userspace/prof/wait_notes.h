@@ -19,6 +19,8 @@ enum wait_note {
 /* ids: of all frames of s, as from profile_symbols */
 enum wait_note wait_note_of(const struct profile_stack *s, const uint32_t *ids,
 			    const struct symbolizer *sz);
+/* Whether code of the module is the C library's, or the kernel's in user space. */
+bool wait_is_c_library(const char *module);
 /* "[blocked: futex]" */
 const char *wait_note_text(enum wait_note note);
 static inline bool wait_note_is_idle(enum wait_note note)
